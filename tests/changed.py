@@ -27,7 +27,12 @@ FOLDERS = {"tests/form": "tests/form", "docs/decisions": "tests/form/test_decisi
 """Folders that have tests without importing: what runs where a file in them changed."""
 
 NATIVE = ["tests/_engine/native/test_native.py", "tests/native/test_faults.py"]
-KERNELS = ["tests/_engine/kernels/test_kernels.py", "tests/property/test_kernels_storm.py"]
+KERNELS = [
+    "tests/_engine/kernels/test_kernels.py",
+    "tests/property/test_kernels_storm.py",
+    "tests/property/test_rows_storm.py",
+    "tests/property/test_attention_storm.py",
+]
 """The tests of the extensions in C."""
 
 

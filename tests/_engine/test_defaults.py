@@ -104,6 +104,17 @@ DEFAULTS = {
         "tridiagonal": "lower=True",
         "tridiagonal_solve": "perturb_singular=False",
     },
+    "stretto.tree": {
+        "flatten_with_path": "is_leaf_takes_path=False",
+        "keystr": "simple=False separator=",
+    },
+    "stretto.compat.jax.root": {
+        "Device.__init__": "process_index=0",
+        "fwd_and_bwd": "has_aux=False jitted=True",
+        "jacobian": "argnums=0 has_aux=False holomorphic=False allow_int=False",
+        "print_environment_info": "return_string=False",
+        "smap": "in_axes=0",
+    },
 }
 
 
@@ -126,6 +137,7 @@ def of_the_engine(function):
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_all_defaults_are_listed(name):
+    """Those of one function under several names need be listed once."""
     found = {}
     for function_name, function in public(importlib.import_module(name)):
         if callable(function) and of_the_engine(function):
@@ -137,4 +149,6 @@ def test_all_defaults_are_listed(name):
             ]
             if said and "_p." not in function_name:  # of the primitives themselves
                 found[function_name] = " ".join(said)
-    assert found == DEFAULTS[name]
+    elsewhere = DEFAULTS["stretto"].items() if name != "stretto" else ()
+    listed = {*DEFAULTS[name].items(), *elsewhere}
+    assert found.items() <= listed and DEFAULTS[name].items() <= found.items()

@@ -71,6 +71,14 @@ def test_whole_or_as_it_was(path, durable):
     assert path.read_bytes() == b"second" and os.listdir(path.parent) == ["file"]
 
 
+@pytest.mark.parametrize("durable", [True, False])
+def test_the_folder_is_written_out_where_that_is_asked_for(path, monkeypatch, durable):
+    flushed = []
+    monkeypatch.setattr(files.system, "flush_folder", flushed.append)
+    put(path, durable=durable)
+    assert flushed == [str(path.parent)] * durable
+
+
 # What is not written to
 
 

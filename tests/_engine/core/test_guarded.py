@@ -113,6 +113,19 @@ def test_an_interrupt_in_the_handler_goes_on(made, monkeypatch):
     assert sys.exception() is handled
 
 
+def test_an_interrupted_handler_ends_as_those_of_the_compiler_do():
+    def handles():
+        try:
+            guard(1)
+        except BaseException:
+            guard(2)
+            raise
+
+    end = guarded.with_handler(handles.__code__).co_code[-6:]
+    assert [dis.opname[code] for code in end[::2]] == ["COPY", "POP_EXCEPT", "RERAISE"]
+    assert handles.__code__.co_code[-6:] == end
+
+
 def test_functions_with_many_constants_and_closures(made):
     constants = ", ".join(f"{i}.5" for i in range(300))
     space, left = made(

@@ -163,6 +163,11 @@ OF_THE_CPU = {
     "/sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2000\n",
     "/sys/fs/cgroup/memory/x/memory.usage_in_bytes": "900\n",
 }
+WITH_A_COLON = {
+    "/proc/self/cgroup": "0::/a:b\n",
+    "/sys/fs/cgroup/a:b/memory.max": "1000\n",
+    "/sys/fs/cgroup/a:b/memory.current": "600\n",
+}
 
 
 @pytest.mark.parametrize(
@@ -172,9 +177,10 @@ OF_THE_CPU = {
         (FIRST, [(2000, 600), (5000, 800)]),
         (OF_THE_CPU, []),
         ({**SECOND, "/proc/self/cgroup": "0::/\n"}, []),
+        (WITH_A_COLON, [(1000, 600)]),
         ({**SECOND, "/sys/fs/cgroup/memory.max": "9000"}, [(1000, 500), (9000, 7000)]),
     ],
-    ids=["second", "first", "of the processor", "at the root", "at both"],
+    ids=["second", "first", "of the processor", "at the root", "a colon", "at both"],
 )
 def test_control_groups_that_bound_memory(monkeypatch, said, groups):
     """Each with what is in use, but for files that may go at any time."""

@@ -388,6 +388,8 @@ def test_children(monkeypatch):
     while system.children("a-mark-of-ours") != [process.pid]:
         time.sleep(0.01)
     system.collect(process.pid, kill=False)
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(0.05)
     assert system.children("a-mark-of-ours") == [process.pid]
     monkeypatch.setattr(os.path, "isdir", lambda path: False)
     assert system.children("a-mark-of-ours") == []

@@ -119,6 +119,19 @@ def test_the_setting_of_all_threads_reaches_new_ones_and_not_blocks():
     assert state.interpreter is EAGER
 
 
+def test_tracing_goes_on_where_the_setting_changes_meanwhile():
+    def f(x):
+        tracing = state.interpreter
+        with st.config(debug_nans=True):
+            assert state.interpreter is tracing
+            y = snp.log(x)
+        assert state.interpreter is tracing
+        return y
+
+    assert [e.primitive.name for e in st.make_graph(f)(NEGATIVE).equations] == ["log"]
+    assert state.interpreter is EAGER
+
+
 def test_on_another_device():
     with st.config(debug_nans=True), st.default_device(st.devices()[0]):
         assert fault(lambda: snp.log(NEGATIVE)).operation == "log"

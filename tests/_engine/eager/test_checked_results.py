@@ -186,3 +186,11 @@ def test_faults_are_printed_without_what_was_used_to_find_them():
         log_in_line(X)
     shown = repr(caught.value.fault)
     assert "operation='log'" in shown and "innermost" not in shown
+
+
+def test_what_is_found_says_of_which_program():
+    program = st.make_graph(lambda x: snp.log(x) + 1)(1.0)
+    with pytest.raises(st.errors.NonFiniteError) as caught:
+        check_results(program, [snp.array(-1.0)], ["x"], [snp.array(np.nan)])
+    found = caught.value.fault
+    assert (found.operation, found.function) == ("log", program.name)

@@ -408,3 +408,21 @@ def test_a_derivative_of_zero_is_known_to_be_zero():
     graph = st.make_graph(lambda x: st.jvp(lambda x: snp.sin(f(x)), (x,), (x,)))(1.5)
     assert "cos" not in [e.primitive.name for e in graph.equations]
     assert float(st.grad(lambda x: snp.sin(f(x)))(1.5)) == 0
+
+
+def test_linear_parts_hold_what_does_not_depend_on_what_moves():
+    """In a rule that maps tangents by another function, an output of constants keeps its value."""
+    g = st.custom_jvp(lambda x, y: (x * y, snp.cos(x)))
+    g.defjvp(lambda p, t: (g(*p), (t[0] * p[1] + p[0] * t[1], -snp.sin(p[0]) * t[0])))
+
+    @st.custom_jvp
+    def f(x):
+        return 2 * x
+
+    @f.defjvp
+    def _(primals, tangents):
+        product, beside = st.jit(g)(primals[0], tangents[0])
+        return f(*primals), product * beside
+
+    value, move = st.linearize(f, 0.5)
+    assert float(value) == 1 and float(move(3.0)) == pytest.approx(0.5 * 3 * np.cos(0.5))

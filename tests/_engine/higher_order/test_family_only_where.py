@@ -198,6 +198,27 @@ def test_a_branch_that_sums_over_the_examples():
     np.testing.assert_array_equal(got, np.where(NUMBERS % 2 == 0, 6, -NUMBERS))
 
 
+@ways
+def test_rules_in_a_branch_that_sums_over_the_examples(compiled):
+    """The derivative of all examples at once is still that of the rule."""
+
+    @st.custom_jvp
+    def rest(x):  # it ends for all: loops of what has rules do not ask whose they are
+        return st.lax.while_loop(lambda v: v >= 3, lambda v: v - 3, x)
+
+    rest.defjvp(lambda primals, tangents: (rest(*primals), 7 * tangents[0]))
+
+    def f(x):
+        summed = lambda x: 0 * st.lax.psum(x, "i") + rest(x)
+        return st.lax.cond(x % 2 == 0, summed, lambda x: -x, x)
+
+    numbers = np.array([4.0, 3.0, 12.0], np.float32)
+    every = st.vmap(f, axis_name="i")
+    out, slope = run(lambda x: st.jvp(every, (x,), (snp.ones(3),)), compiled)(numbers)
+    np.testing.assert_array_equal(out, [1, -3, 0])
+    np.testing.assert_array_equal(slope, [7, -1, 7])
+
+
 def test_routed_examples(monkeypatch):
     """A part of the examples of one branch may hold some of the next one's."""
     monkeypatch.setattr("stretto._engine.higher_order.cond.worth_routing", lambda *_: True)

@@ -392,6 +392,15 @@ def test_work_on_constants_is_done_once():
     assert names(loop.primitive.body) == ["mul", "add"]
 
 
+def test_a_chain_of_work_on_constants_is_done_once():
+    program = st.make_graph(
+        lambda w, c, xs: st.lax.scan(lambda c, x: (c * x + snp.exp(2 * snp.sin(w)), None), c, xs)
+    )(W, C, XS)
+    (loop,) = loops(program)
+    assert names(program) == ["sin", "mul", "exp", "scan"]
+    assert names(loop.primitive.body) == ["mul", "add"]
+
+
 def test_what_would_grow_stays_inside():
     def body(c, x):
         return c + snp.sum(snp.broadcast_to(w, (50, 3))) + x, None

@@ -5,6 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.stop_gradient import StopGradient, stop_gradient
 from stretto.laws import bf16, c64, f32, f64, i32, law
 
@@ -42,3 +43,8 @@ def test_trees():
     assert held["n"][0].dtype == snp.int32
     with pytest.raises(TypeError, match="stop_gradient: x must be an array or a number"):
         stop_gradient({"a": "word"})
+
+
+def test_it_goes_by_rows():
+    x = array_type((3, 2), np.dtype(np.float32))
+    assert StopGradient().by_rows([x], [x])

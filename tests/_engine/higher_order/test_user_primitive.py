@@ -327,3 +327,9 @@ def test_a_type_without_a_word_of_weakness_is_none(like):
     program = st.make_graph(f)(2.0)
     assert [t.weak_type for t in program.out_types] == [False, True]
     assert [t.shape for t in program.out_types] == [(2,), ()]
+
+
+def test_with_no_other_program_it_is_itself():
+    (equation,) = st.make_graph(power)(2.0).equations
+    primitive = equation.primitive
+    assert primitive.with_programs(lambda program: program) is primitive

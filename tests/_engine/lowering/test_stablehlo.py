@@ -203,6 +203,18 @@ def test_named_operations_stand_in_their_lines():
     assert '#n0 = loc("here/sin"(#u0))' in text
 
 
+def test_named_operations_of_one_call_have_their_own_names():
+    def f(x):
+        with st.named_scope("here"):
+            return snp.sinc(x)
+
+    text = st.jit(f).lower(X).as_text()
+    names = [e.primitive.name for e in st.make_graph(f)(X).equations]
+    places = {e.place[:2] for e in st.make_graph(f)(X).equations}
+    assert len({*names}) > 2 and len(places) == 1
+    assert all(f'loc("here/{name}"(#u0))' in text for name in names)
+
+
 def test_operations_of_called_functions_have_names():
     """The compiler appends them to that of the call; in main none is needed."""
     inner = st.jit(snp.sin)

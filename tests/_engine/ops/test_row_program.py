@@ -7,7 +7,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.types import array_type
 from stretto._engine.ops import row_program
-from stretto._engine.ops.row_program import Space, Views, instructions
+from stretto._engine.ops.row_program import Space, View, Views, instructions
 
 F32 = np.dtype(np.float32)
 
@@ -109,3 +109,72 @@ def test_spaces_have_rows_and_columns():
     space = Space((2, 3, 4, 5), 2, F32)
     assert (space.lead, space.columns) == ((2, 3), 20)
     assert array_type(space.shape, space.dtype).size == 120
+
+
+OWN, REPEATED, TURNED, OF_ROWS, OF_COLUMNS, ONE = (
+    View((2, 3, 4, 5), (60, 20, 5, 1)),
+    View((2, 3, 4, 5), (0, 20, 5, 1)),
+    View((2, 3, 4, 5), (60, 20, 1, 4)),
+    View((2, 3, 1, 1), (3, 1, 1, 1)),
+    View((2, 3, 4, 5), (0, 0, 5, 1)),
+    View((), ()),
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "found"),
+    [
+        (OWN, "rows", ((60, 20), True)),
+        (OWN, "scalars", None),
+        (REPEATED, "rows", ((0, 20), True)),
+        (TURNED, "rows", None),
+        (OF_ROWS, "rows", ((3, 1), False)),
+        (OF_ROWS, "scalars", ((3, 1), False)),
+        (OF_COLUMNS, "rows", ((0, 0), True)),
+        (ONE, "rows", ((0, 0), False)),
+    ],
+)
+def test_how_an_array_is_read_row_by_row(view, kind, found):
+    assert Space((2, 3, 4, 5), 2, F32).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "own", "is_own"),
+    [
+        (OWN, "rows", "rows", True),
+        (OWN, "scalars", "rows", False),
+        (REPEATED, "rows", "rows", False),
+        (TURNED, "rows", "rows", False),
+        (OF_ROWS, "rows", "scalars", True),
+        (OF_ROWS, "scalars", "scalars", True),
+        (OF_ROWS, "rows", "rows", False),
+        (OF_COLUMNS, "rows", "scalars", False),
+        (ONE, "rows", "scalars", False),
+    ],
+)
+def test_values_of_the_program_are_read_in_the_row_that_they_are_of(view, kind, own, is_own):
+    assert Space((2, 3, 4, 5), 2, F32).is_own(view, kind, own) is is_own
+
+
+def test_rows_of_one_column_are_read_as_scalars_are():
+    space, view = Space((2, 3, 1), 1, F32), View((2, 3, 1), (3, 1, 1))
+    assert space.is_own(view, "rows", "rows") and space.is_own(view, "rows", "scalars")
+
+
+@pytest.mark.parametrize(
+    ("view", "dtype", "taken"),
+    [
+        (OWN, np.float32, True),
+        (OWN, bool, True),
+        (OWN, np.int32, False),
+        (OF_ROWS, np.int32, True),
+        (OF_ROWS, np.int64, True),
+        (OF_ROWS, np.int16, False),
+        (OWN, np.float64, False),
+        (TURNED, np.float32, False),
+    ],
+)
+def test_arrays_from_outside_that_can_be_read(view, dtype, taken):
+    """Integers that differ by row alone are labels, which columns are compared with."""
+    type = array_type(view.shape, np.dtype(dtype))
+    assert Space((2, 3, 4, 5), 2, F32).takes(view, "rows", type) is taken

@@ -190,6 +190,16 @@ def test_integers_near_each_other_keep_their_order(dtype, low, high):
         np.testing.assert_array_equal(stable_order([x], axis), np.argsort(x, axis, kind="stable"))
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_many_floats_keep_their_order(scale):
+    """Of any magnitude, equal ones and zeros of both signs among them."""
+    x = np.random.default_rng(0).integers(-300, 300, 2400).astype(np.float32) * np.float32(scale)
+    x[::7] *= -1  # which makes zeros negative
+    for key, axis in ((x, 0), (x.reshape(600, 4), 0), (x.reshape(4, 600), 1)):
+        wanted = np.argsort(key, axis, kind="stable")
+        np.testing.assert_array_equal(stable_order([key], axis), wanted)
+
+
 def test_permutations_are_inverted():
     key = np.random.default_rng(0).permutation(1 << 17).astype(np.int32) - 1000
     twice = np.where(key == 5, 6, key)

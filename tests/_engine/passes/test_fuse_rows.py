@@ -101,6 +101,29 @@ def _calls(f, *args):
     return sum([isinstance(e.primitive, FusedRows) for e in program.equations])
 
 
+LEFT = {
+    "softmax": ("", "iota cos"),
+    "log_softmax": ("", "iota cos"),
+    "masked": ("constant", "constant iota cos"),
+    "standardized": ("", "iota cos"),
+    "layer_norm": ("constant div sub", "constant div iota cos"),
+    "rms_norm": ("", "iota cos"),
+    "logsumexp": ("reshape", "iota cos mul"),
+    "crossed": ("sort", "iota sort reshape iota cos scatter_add"),
+    "two axes": ("reshape slice slice", "reshape slice slice iota cos reshape"),
+}
+"""What is left beside the calls, of some of them and of their derivatives with unequal weights."""
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+@pytest.mark.parametrize("name", LEFT)
+def test_what_is_beside_the_calls(name, x):
+    f = FUNCTIONS[name][0]
+    for function, left in zip((f, _derivative(f)), LEFT[name], strict=True):
+        names = [e.primitive.name for e in fuse_rows(prepare(make_graph(function)(x))).equations]
+        assert " ".join(n for n in names if n != "fused_rows") == left
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_finds_rows(name, x):

@@ -83,6 +83,15 @@ def test_what_is_compiled_is_logged(caplog):
     assert record.getMessage().startswith("compiled function for (float32[2]): lower ")
 
 
+def test_what_is_logged_is_what_each_step_took(caplog, monkeypatch):
+    program = st.make_graph(lambda x: x - 5)(snp.ones(2))
+    seconds = iter([100, 101, 103])
+    monkeypatch.setattr(cache, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    with st.config(log_compiles=True, disk_cache=False):
+        cache.executable(program)
+    assert "lower 1000.0 ms, compile 2000.0 ms" in caplog.records[0].getMessage()
+
+
 def test_clear_caches(compiles):
     f = st.jit(lambda x: x + 1)
     f(1.0), st.clear_caches(), f(1.0)

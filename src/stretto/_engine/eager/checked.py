@@ -518,7 +518,5 @@ def follow(everywhere: bool) -> None:
         values = config._values
         debugged = values["debug_nans"] or values["debug_infs"]
         _State.interpreter = CHECKED if debugged else EAGER
-    here = state.interpreter
-    wanted = CHECKED if settings.key.debugged else EAGER
-    if here is not wanted and (here is EAGER or here is CHECKED):
-        state.interpreter = wanted
+    if state.interpreter in (CHECKED, EAGER):
+        state.interpreter = CHECKED if settings.key.debugged else EAGER

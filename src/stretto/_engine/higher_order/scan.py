@@ -454,7 +454,7 @@ def loop_scan(
     length: int | None,
     reverse: bool,
     names: Sequence[str],
-    unroll: int | bool = 1,
+    unroll: int | bool,
 ) -> tuple[Any, Any]:
     """Run ``scan`` on behalf of ``caller``; messages call the carry's leaves by ``names``."""
     if holds_refs(xs):

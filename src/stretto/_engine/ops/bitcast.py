@@ -48,13 +48,10 @@ class BitcastConvertType(Primitive):
         return array_type(shape, self.dtype)
 
     def reference(self, x: np.ndarray) -> np.ndarray:
-        wide, narrow = x.dtype.itemsize, self.dtype.itemsize
-        if wide == narrow:
+        if x.dtype.itemsize == self.dtype.itemsize:
             return x.view(self.dtype)
-        if wide > narrow:
-            flat = np.ascontiguousarray(x).reshape(-1).view(self.dtype)
-            return flat.reshape((*x.shape, wide // narrow))
-        return np.ascontiguousarray(x).reshape(-1).view(self.dtype).reshape(x.shape[:-1])
+        flat = np.ascontiguousarray(x).reshape(-1).view(self.dtype)
+        return flat.reshape(self.infer(array_type(x.shape, x.dtype)).shape)
 
     def lower(self, b: Any, x: Any) -> Any:
         return b.bitcast_convert(x, b.outs[0])
@@ -123,7 +120,7 @@ def _least_bits(x: np.ndarray, kinds: dict[int, np.dtype]) -> int | None:
     """Return the least element's bits as an integer; None for dtypes whose zeros have others."""
     x = np.asarray(x)
     if not x.size:
-        return 1
+        return 1  # of neither zero
     kind = kinds.get(x.dtype.itemsize)
     return None if kind is None else int(_find_least(x.view(kind), axis=None))
 

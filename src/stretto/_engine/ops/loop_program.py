@@ -55,7 +55,7 @@ class _Unfit(Exception):
 class _Value:
     """Rows of one turn."""
 
-    def __init__(self, kind: int, index: int, width: int, is_bool: bool = False) -> None:
+    def __init__(self, kind: int, index: int, width: int, is_bool: bool) -> None:
         self.kind, self.index, self.width, self.is_bool = kind, index, width, is_bool
         self.slot = -1
 

@@ -130,3 +130,9 @@ def test_users_rules_are_asked():
 def test_refusals(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(("args", "series"), [((), ()), ((3.0,), ([],))])
+def test_without_terms_there_is_the_value_alone(args, series):
+    value, terms = st.jet(lambda *x: snp.asarray(2.0) * sum(x, 1.0), args, series)
+    assert float(value) == 2 * sum(args, 1.0) and terms == []

@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.types import float0
 
 X = snp.array([0.5, -1.0, 2.0])
 CT = snp.array([1.0, 2.0, 3.0])
@@ -217,3 +218,12 @@ def test_eight_types_of_arguments_are_printed(count):
     text = repr(slope)
     assert text.count("float32[]") == 8
     assert ("and 3 more" in text) is (count == 11) and ("more" in text) is (count == 11)
+
+
+@pytest.mark.parametrize("zeros", [np.zeros((), float0), np.int32(0)], ids=["float0", "integers"])
+@pytest.mark.parametrize("first", [False, True])
+def test_cotangents_of_integers_stand_in_their_places(zeros, first):
+    """They are zeros, of float0 or of the integers' own dtype; those of floats come beside them."""
+    order = (lambda a, b: (a, b)) if first else (lambda a, b: (b, a))
+    _, pull = st.vjp(lambda x, n: order(n + 1, x * n), 3.0, 2)
+    assert float(pull(order(zeros, 5.0))[0]) == 10

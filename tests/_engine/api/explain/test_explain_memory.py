@@ -106,6 +106,19 @@ def test_the_size_from_which_on_memory_is_mapped_anew(monkeypatch, more):
     assert found.mapped == (size if more >= 0 else 0) and found.peak == size + 3
 
 
+def test_the_lines_with_most_bytes_come_first(monkeypatch):
+    """However many arrays that is."""
+    stats = types.SimpleNamespace(
+        argument_size_in_bytes=0, output_size_in_bytes=0, temp_size_in_bytes=0,
+        alias_size_in_bytes=0,
+    )  # fmt: skip
+    arrays = [("b.py", 7, 10), ("a.py", 3, 100), ("b.py", 7, 20), ("b.py", 7, 5), ("", 0, 50)]
+    made = [types.SimpleNamespace(file=f, line=n, bytes=size) for f, n, size in arrays]
+    monkeypatch.setattr(explain, "temporaries_at_peak", lambda executable: made)
+    found = explain.memory_of(types.SimpleNamespace(memory_analysis=lambda: stats))
+    assert [one[1:] for one in found.largest] == [(100, 1), (50, 1), (35, 3)]
+
+
 def test_nothing_is_advised_that_the_c_library_cannot_do(monkeypatch):
     monkeypatch.setattr(memory.platform, "libc_ver", lambda: ("", ""))
     assert wide(2048).memory.mapped == 0

@@ -9,6 +9,7 @@ import gc
 import itertools
 import sys
 import weakref
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -606,6 +607,28 @@ def test_records_are_forgotten_where_programs_are_not_simply_run(monkeypatch):
     patience._set("abandoned")
     np.testing.assert_array_equal(f(x), 2)
     assert asked == [1]
+
+
+@pytest.mark.parametrize(
+    ("unusual", "changes", "recordable"),
+    [
+        ([], {}, True),
+        (["abandoned"], {}, False),
+        ([], {"runner": None}, False),
+        ([], {"taken": True}, False),
+        ([], {"has_tracers": True}, False),
+        ([], {"quick": object()}, False),
+        ([], {"out_types": ()}, False),
+    ],
+)
+def test_which_calls_are_recorded(monkeypatch, unusual, changes, recordable):
+    """Of a decided entry whose program is simply run, and has results to make arrays of."""
+    monkeypatch.setattr(dispatch, "unusual", unusual)
+    entry = SimpleNamespace(
+        runner=object(), taken=False, has_tracers=False, quick=None, out_types=(object(),)
+    )
+    vars(entry).update(changes)
+    assert dispatch.recordable(entry) is recordable
 
 
 # The dispatcher in Python, with records of a program that is none.

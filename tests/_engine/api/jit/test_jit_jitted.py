@@ -109,3 +109,22 @@ def test_classes_of_nodes_are_made_with_arrays_alone():
     assert f(made, 3, more={"a": made}).tolist() == [4, 4]
     with pytest.raises(st.errors.TracedValueError, match=r"more\['a'\]"):
         st.jit(lambda c, *, more: float(more["a"].x))(made, more={"a": Checked(snp.ones(()))})
+
+
+def test_what_is_being_traced_while_the_cache_is_cleared_is_not_kept():
+    """Nor is anything kept by whoever holds the old entries."""
+    traced = []
+
+    def fun(x):
+        traced.append(x)
+        if len(traced) == 1:
+            f.clear_cache()
+        return x + 1
+
+    f = st.jit(fun)
+    for n in (1, 2, 2):
+        assert f(1.0) == 2 and len(traced) == n
+    kept = f._entries
+    assert kept
+    f.clear_cache()
+    assert not kept and not f._entries

@@ -1252,3 +1252,24 @@ ONE_INDEX = np.array([[1], [2], [0]])
 @pytest.mark.parametrize("exact", [True, False])
 def test_a_tensor_may_be_of_unknown_type(build, given, exact):
     spelled_without_a_type(build, *given, exact=exact, rtol=1e-3)
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(
+    ("op", "element", "either"),
+    [
+        ("Add", 0, True),
+        ("Mul", 1, True),
+        ("Max", -np.inf, True),
+        ("Min", np.inf, True),
+        ("Sub", 0, False),
+        ("Div", 1, False),
+    ],
+)
+def test_elements_that_change_nothing(op, element, either, first):
+    """On either side, of operators for which the sides are alike; else as the second alone."""
+    for value in (element, 2):
+        y = f32(value)
+        build = lambda n, x, y=y: n(op, *((y, x) if first else (x, y)))
+        nothing = value == element and (either or not first)
+        assert (spelled(build, X) == ["Identity"]) is nothing

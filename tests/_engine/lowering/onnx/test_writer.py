@@ -94,6 +94,12 @@ def test_reductions(op, dtype):
     agrees(lambda x: getattr(x, op)(axis=1), x)
 
 
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3), (1,), (2, 1)])
+def test_few_elements_are_sorted(shape):
+    x = X.reshape(-1)[: np.prod(shape)].reshape(shape)
+    agrees(lambda x: (snp.sort(x), snp.argsort(x), *st.lax.sort((x, -x), num_keys=1)), x)
+
+
 def test_bitwise_reductions_fold_halves():
     x = np.arange(3, 38, dtype="int32").reshape(5, 7)
     agrees(lambda x: (snp.bitwise_xor.reduce(x, 1), snp.bitwise_and.reduce(x, 0)), x)

@@ -403,6 +403,22 @@ def test_a_kernel_larger_than_the_image_stays_in_its_order(spec, rows):
     assert product.outputs[0].type.shape[0] == rows
 
 
+@pytest.mark.parametrize(("spec", "rows"), [((0, 2, 1), 12), ((0, 1, 2), 5), ((1, 2, 0), 12)])
+def test_windows_are_rows_where_features_come_last(spec, rows):
+    """Elsewhere they are columns, and the five output features are rows."""
+    op = ConvGeneralDilated(
+        (2,), ((0, 0),), (1,), (1,), ConvDimensionNumbers(spec, (0, 1, 2), spec)
+    )
+    shape = [0, 0, 0]
+    for axis, size in zip(spec, (3, 2, 8), strict=True):
+        shape[axis] = size
+    x, w = snp.ones(tuple(shape)), snp.ones((5, 2, 2))
+    out = op.infer(x.type, w.type)
+    program = st.make_graph(lambda x, w: forms.of_windows(op, x, w, out))(x, w)
+    (product,) = [e for e in program.equations if e.primitive.name == "dot_general"]
+    assert product.inputs[0].type.shape[0] == rows
+
+
 @pytest.mark.parametrize(
     ("examples", "positions", "each"), [(2, 64, True), (2, 63, False), (1, 3, True)]
 )

@@ -244,3 +244,14 @@ def test_what_reflections_multiply_must_fit(types):
     assert Ormqr(False, False).infer(typed(4, 3), typed(2), typed(2, 4)).shape == (2, 4)
     with pytest.raises(ValueError, match="ormqr: expected reflections a with"):
         Ormqr(True, False).infer(*types)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize(("reflections", "others"), [(0, 2), (3, 0), (0, 0)])
+def test_products_of_nothing_are_what_is_multiplied(left, reflections, others):
+    """Without a reflection, or without a row or column beside the reflected ones."""
+    a, taus = RAW[0], RAW[1][:reflections]
+    c = np.arange(4.0 * others, dtype=np.float32).reshape((4, others) if left else (others, 4))
+    f = lambda a, taus, c: ormqr(a, taus, c, left=left)
+    for way in (f, st.jit(f)):
+        np.testing.assert_array_equal(way(a, taus, c), c)

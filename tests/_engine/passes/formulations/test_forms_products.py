@@ -5,10 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.cost import CPU
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.passes.formulations import forms as products
 from stretto._engine.passes.formulations.forms import (
     Parts,
     Shared,
@@ -264,3 +266,23 @@ def test_an_operand_whose_free_axes_lie_apart_is_copied():
 )  # fmt: skip
 def test_a_chunk_divides_the_members(size, item, chunk):
     assert _chunk(size, item) == chunk
+
+
+@pytest.mark.parametrize(
+    ("changes", "dtype", "there", "on", "taken"),
+    [
+        ({}, np.float32, True, True, True),
+        ({}, np.float64, True, True, True),
+        ({}, np.int32, True, True, False),
+        ({}, np.float32, False, True, False),
+        ({}, np.float32, True, False, False),
+        ({"precision": "highest"}, np.float32, True, True, False),
+        ({"preferred": np.dtype(np.float64)}, np.float32, True, True, False),
+    ],
+)
+def test_what_a_kernel_computes(monkeypatch, changes, dtype, there, on, taken):
+    """Floats with the usual precision, where there are kernels and nobody turned them off."""
+    op = SimpleNamespace(**{"precision": None, "preferred": None, **changes})
+    monkeypatch.setattr(products, "kernels", object() if there else None)
+    with st.config(kernels=on):
+        assert products._in_kernel(op, np.dtype(dtype)) is taken

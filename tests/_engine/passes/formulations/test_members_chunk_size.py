@@ -167,6 +167,8 @@ def test_convolutions_of_members_that_are_written_out_are_alive_in_turns():
     x, k = (st.ShapeDtypeStruct(shape, np.float32) for shape in [(1, 3, 8, 8), (4, 3, 3, 3)])
     program = st.make_graph(lambda x, k: st.lax.conv(x, k, (1, 1), "SAME"))(x, k)
     assert work_of(program, (True, True), CPU).alive == pytest.approx(0.6 * peak_bytes(program))
+    program = st.make_graph(member)(snp.ones((32, 32)), snp.ones((1, 32)))
+    assert work_of(program, (True, True), CPU).alive == peak_bytes(program)
 
 
 @pytest.mark.parametrize(("turn", "chunk"), [(460.0, 2), (459.0, 1)])

@@ -278,11 +278,11 @@ class Products:
     library: str
     """``"YNNPACK"`` or ``"Eigen"``, for those that no kernel computes."""
     reason: str
-    kernels: int = 0
+    kernels: int
     """The number of those that kernels of our own compute, as written in the program's text."""
-    fused: int = 0
+    fused: int
     """The number of these that have what follows in them."""
-    rows: int = 0
+    rows: int
     """The number of calls of kernels for softmax, norms and what is like them, along rows."""
     attention: int = 0
     """The number of calls of kernels for attention, of several products each, or its gradients."""

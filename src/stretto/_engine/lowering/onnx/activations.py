@@ -18,8 +18,8 @@ from stretto._engine.lowering.onnx.views import Found, either, keeps_shape
 _F32 = np.dtype(np.float32)
 
 
-def _near(x: float | None, y: float, rtol: float = 1e-6) -> bool:
-    return x is not None and math.isclose(x, y, rel_tol=rtol, abs_tol=0.0)
+def _near(x: float | None, y: float) -> bool:
+    return x is not None and math.isclose(x, y, rel_tol=1e-6)
 
 
 def _sloped(s: Any, node: Node) -> Found:

@@ -196,8 +196,9 @@ def _erfc_of_size(x: Term) -> Term:
     return written.exp(-(x * x)) * written.chebyshev(_ERFCX, (x - 4.0) / (x + 4.0))
 
 
-def _erfcx_coefficients(count: int = 40) -> list[float]:
+def _erfcx_coefficients() -> list[float]:
     """Interpolate exp(x^2) erfc(x) at Chebyshev points of (x - 4) / (x + 4)."""
+    count = 40
     k = np.arange(count)
     theta = np.pi * (k + 0.5) / count
     t = np.cos(theta)

@@ -74,11 +74,14 @@ def _clip(s: Any, node: Node) -> Found:
     return False
 
 
-def _neutral(element: float, sides: int) -> Any:
-    """Return the rule of an operator that leaves an operand as it is, with this other one."""
+def _neutral(element: float, last: bool) -> Any:
+    """Return the rule of an operator that leaves an operand as it is, with this other one.
+
+    It must be the ``last`` of the two, or may be either.
+    """
 
     def rule(s: Any, node: Node) -> Found:
-        for x, other in either(node)[:sides]:
+        for x, other in [node.inputs] if last else either(node):
             value = s.value(other)
             if value is None or value.size == 0 or not keeps_shape(s, x, other):
                 continue
@@ -777,12 +780,12 @@ def _unwrapped(s: Any, name: str, n: int) -> str:
 
 
 RULES: dict[str, tuple[Any, ...]] = {
-    "Add": (_neutral(0, 2), _norm_bias, _affine, _batch_norm),
+    "Add": (_neutral(0, last=False), _norm_bias, _affine, _batch_norm),
     "AveragePool": (_padded_conv,),
     "Cast": (_cast,),
     "Conv": (_padded_conv,),
     "Div": (
-        _neutral(1, 1),
+        _neutral(1, last=True),
         _scaled_quotient,
         _mean,
         _softmax,
@@ -796,10 +799,10 @@ RULES: dict[str, tuple[Any, ...]] = {
     "If": (_pool,),
     "Identity": (lambda s, node: not s.is_output(node.outputs[0]) and node.inputs[0],),
     "MatMul": (_turned_weights,),
-    "Max": (_neutral(-math.inf, 2), _relu),
-    "Min": (_neutral(math.inf, 2), _clip),
+    "Max": (_neutral(-math.inf, last=False), _relu),
+    "Min": (_neutral(math.inf, last=False), _clip),
     "Mul": (
-        _neutral(1, 2),
+        _neutral(1, last=False),
         _reciprocal_product,
         _norm_scale,
         _scaled_layer_norm,
@@ -809,6 +812,6 @@ RULES: dict[str, tuple[Any, ...]] = {
     "Not": (_twice,),
     "ReduceMean": (_mean_of_split,),
     "Relu": (_relu_of_pool,),
-    "Sub": (_neutral(0, 1), _log_softmax, _affine),
+    "Sub": (_neutral(0, last=True), _log_softmax, _affine),
     "Where": (_bounded, _embedding),
 }

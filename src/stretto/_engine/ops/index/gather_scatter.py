@@ -217,9 +217,9 @@ def gathered(
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    mode: str | GatherScatterMode | None = None,
+    unique_indices: bool,
+    indices_are_sorted: bool,
+    mode: str | GatherScatterMode | None,
     fill_value: Any = None,
 ) -> Any:
     """Return what ``gather`` gives; errors name the caller."""
