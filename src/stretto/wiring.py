@@ -13,6 +13,7 @@ from stretto._engine.core.guarded import guard
 from stretto._engine.core.interpreter import Value, install_eager
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.eager.interpreter import EAGER
+from stretto._engine.kernels import advise_huge_pages
 from stretto._engine.passes.formulations import measured
 from stretto._engine.xla.array import Array
 from stretto._engine.xla.device import check_device_count
@@ -41,4 +42,5 @@ _follow(True)
 
 of_process("num_cpu_devices", check_device_count)
 of_process("keep_memory", keep_memory)
+of_process("huge_pages", advise_huge_pages)
 of_process("default_device", lambda name: api.sharding.placement.follow_default_device(name))  # noqa: PLW0108 (as above)

@@ -84,7 +84,12 @@ OTHERS = {
     "recompilation_warning": (16, 0),
     "traceback_filtering": ("hide", "off"),
 }
-WITHOUT_A_BLOCK_HERE = {"keep_memory": False, "num_cpu_devices": 1, "default_device": None}
+WITHOUT_A_BLOCK_HERE = {
+    "keep_memory": False,
+    "huge_pages": True,
+    "num_cpu_devices": 1,
+    "default_device": None,
+}
 """Those that cannot be set in a block, or want a device that need not be there."""
 
 

@@ -3,11 +3,13 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import stretto as st
 from stretto._engine.core.errors import ConfigError
+from stretto._engine.kernels import WITHOUT
 from stretto._engine.xla import memory
 
 glibc = pytest.mark.skipif(not memory.is_glibc(), reason="the C library is not glibc")
@@ -55,6 +57,7 @@ def run(code, **environment):
     """What a process of its own prints; its environment has no orders for malloc but these."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
     kept.pop("STRETTO_KEEP_MEMORY", None)
+    kept["STRETTO_HUGE_PAGES"] = "0"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -74,6 +77,23 @@ def faults(first="", middle="", **environment):
 @glibc
 def test_large_temporaries_are_mapped_anew_by_default():
     assert faults() > 8_000
+
+
+def gives_huge_pages():
+    """Say whether this system gives huge pages to who asks for them."""
+    try:
+        said = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text("utf-8")
+    except OSError:
+        return False
+    return "[never]" not in said
+
+
+@glibc
+@pytest.mark.skipif(bool(WITHOUT), reason=f"there are no kernels: {WITHOUT}")
+@pytest.mark.skipif(not gives_huge_pages(), reason="this system gives no huge pages")
+def test_kernels_advise_huge_pages_for_them():
+    assert faults(STRETTO_HUGE_PAGES="1") < 1_000
+    assert faults("st.config.huge_pages = False", STRETTO_HUGE_PAGES="1") > 8_000
 
 
 @glibc

@@ -127,6 +127,13 @@ SETTINGS: dict[str, Setting] = {
         "the process keeps the memory that is freed, for the next call; set for good, and before "
         "anything is compiled",
     ),
+    "huge_pages": Setting(
+        True,
+        _BOOL,
+        False,
+        "on Linux, kernels advise huge pages for the large temporaries of programs; of the whole "
+        "process",
+    ),
     "num_cpu_devices": Setting(
         1,
         (),

@@ -52,7 +52,13 @@ def _load() -> tuple[Any, str, str]:
     return module, level, ""
 
 
-_REVISION = 4
+_REVISION = 5
 """The revision that this package calls; kernels built from another source are not used."""
 
 kernels, LEVEL, WITHOUT = _load()
+
+
+def advise_huge_pages(value: bool) -> None:
+    """Say whether kernels advise the system to map large memory in huge pages (``pages.c``)."""
+    if kernels is not None:
+        kernels.huge_pages(value)

@@ -34,6 +34,10 @@ void *stretto_scratch(int slot, size_t bytes);
 /* Give the memory of a slot back, if it is much. */
 void stretto_forget(int slot);
 
+/* Pages: advise huge ones for the memory of this run, once, where it is much; and whether to. */
+void stretto_huge_pages(const XLA_FFI_CallFrame *frame);
+void stretto_want_huge_pages(int on);
+
 /* Errors, which XLA raises where the program was called. */
 XLA_FFI_Error *stretto_error(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message);
 

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 4
+#define REVISION 5
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -50,8 +50,10 @@ static const Level *level_of(const char *name)
 static int answered(XLA_FFI_CallFrame *frame)
 {
     XLA_FFI_Extension_Base *extension = frame->extension_start;
-    if (!extension || extension->type != XLA_FFI_Extension_Metadata)
+    if (!extension || extension->type != XLA_FFI_Extension_Metadata) {
+        stretto_huge_pages(frame);
         return 0;
+    }
     XLA_FFI_Metadata *metadata = ((XLA_FFI_Metadata_Extension *)extension)->metadata;
     metadata->api_version.major_version = XLA_FFI_API_MAJOR;
     metadata->api_version.minor_version = XLA_FFI_API_MINOR;
@@ -328,6 +330,15 @@ static PyObject *use(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *huge_pages(PyObject *self, PyObject *on)
+{
+    int wanted = PyObject_IsTrue(on);
+    if (wanted < 0)
+        return NULL;
+    stretto_want_huge_pages(wanted);
+    Py_RETURN_NONE;
+}
+
 static PyObject *levels(PyObject *self, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
@@ -362,6 +373,7 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
 
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Have the kernels of a level run from now on, by its name."},
+    {"huge_pages", huge_pages, METH_O, "Say whether kernels advise huge pages, as they do at first."},
     {"levels", levels, METH_NOARGS, "Return the levels that this processor has, the best first."},
     {"handlers", handlers, METH_NOARGS, "Return what XLA calls, by name."},
     {NULL, NULL, 0, NULL},
