@@ -22,7 +22,7 @@ from stretto._engine.ops.convert import convert, rounded_once
 from stretto._engine.ops.elementwise import promote_values
 from stretto._engine.ops.exponential import root_of_squares
 from stretto._engine.ops.layout import canonical_axes, reshape, transpose
-from stretto._engine.ops.shape import slice_in_dim
+from stretto._engine.ops.shape import slice
 from stretto.numpy.arguments import refuse_out
 from stretto.numpy.arithmetic import multiply, subtract, true_divide
 from stretto.numpy.dtypes import as_dtype
@@ -63,10 +63,8 @@ def mean_about_first(x: Value, axes: tuple[int, ...]) -> Array:
     count = math.prod([x.shape[d] for d in axes])
     if any([is_size(x.shape[d]) or not x.shape[d] for d in axes]):
         return _over(reshape(sum_(x, axes), shape), count)
-    first = x
-    for d in axes:
-        first = slice_in_dim(first, 0, 1, 1, d)
-    first = stop_gradient(first)
+    # Of one slice along each axis, XLA stored the first: half of an array with a batch of 2.
+    first = stop_gradient(slice(x, [0] * x.ndim, shape))
     return first + _over(reshape(sum_(x - first, axes), shape), count)
 
 
