@@ -284,7 +284,7 @@ class Products:
     """The number of these that have what follows in them."""
     rows: int
     """The number of calls of kernels for softmax, norms and what is like them, along rows."""
-    attention: int = 0
+    attention: int
     """The number of calls of kernels for attention, of several products each, or its gradients."""
 
 
