@@ -105,3 +105,15 @@ def test_wraps():
 
     assert (transformed.__name__, transformed.__doc__) == ("grad_named", "Documented.")
     assert transformed.__wrapped__ is named
+    assert (transformed.__qualname__, transformed.__module__) == ("grad_named", __name__)
+
+
+def test_a_function_of_no_module_is_the_packages():
+    class Called:
+        __module__ = None
+
+        def __call__(self):
+            pass
+
+    transformed = wraps(Called(), "grad")(lambda: None)
+    assert transformed.__module__ == wraps.__module__ and transformed.__doc__ is None

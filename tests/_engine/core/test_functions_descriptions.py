@@ -209,3 +209,22 @@ def test_another_function_without_a_docstring():
         """Draw."""
 
     assert f.__doc__ == "Draw."
+
+
+def test_a_section_of_several_paragraphs_stays_as_it_is():
+    @add
+    def f(key):
+        """Draw.
+
+        Returns:
+            One.
+
+            And another.
+
+        Source: a book.
+        """
+
+    assert f.__doc__ == (
+        "Draw.\n\nArgs:\n    key: a key.\n\nReturns:\n    One.\n\n    And another."
+        "\n\nSource: a book."
+    )

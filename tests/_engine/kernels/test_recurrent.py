@@ -133,3 +133,39 @@ def test_a_sum_of_many_terms_is_exact_enough():
     got = st.jit(lambda h: st.lax.scan(lambda h, _: (h @ w, None), h, None, length=1)[0])(h[:9])
     expected = h[:9].astype(np.float64) @ w.astype(np.float64)
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6)
+
+
+update, pad = st.lax.dynamic_update_slice, st.lax.pad
+BETWEEN_ZEROS = {
+    "padded": lambda x: pad(x[:, :20], 0.0, [(0, 0, 0), (1, 43, 0)]),
+    "put": lambda x: update(snp.zeros_like(x), x[:, 4:9], (0, 3)),
+    "put beside": lambda x: update(update(snp.zeros_like(x), x[:, 4:9], (0, 3)), x[:, :2], (0, 8)),
+    "put again": lambda x: update(update(snp.zeros_like(x), x[:, 4:9], (0, 3)), x[:, :5], (0, 3)),
+    "put at the end": lambda x: update(snp.zeros_like(x), x[:, 4:9], (0, 62)),
+    "added": lambda x: snp.zeros_like(x).at[:, 3:8].add(x[:, 4:9]),
+    "added beside": lambda x: (
+        snp.zeros_like(x).at[:, 3:8].add(x[:, 4:9]).at[:, 10:12].add(x[:, :2])
+    ),
+    "sum": lambda x: (
+        pad(x[:, :20], 0.0, [(0, 0, 0), (44, 0, 0)]) + pad(x[:, 3:9], 0.0, [(0, 0, 0), (2, 56, 0)])
+    ),
+    "sum over each other": lambda x: (
+        pad(x[:, :40], 0.0, [(0, 0, 0), (24, 0, 0)]) + pad(x[:, 3:35], 0.0, [(0, 0, 0), (0, 32, 0)])
+    ),
+    "joined": lambda x: snp.concatenate([x[:, 32:], snp.zeros_like(x[:, :10]), x[:, :22]], -1),
+    "turned": lambda x: snp.concatenate([x[:, 32:], x[:, :32]], -1),
+}
+
+
+@pytest.mark.parametrize("name", BETWEEN_ZEROS)
+def test_columns_between_zeros(name):
+    """Of what is put somewhere zeros keep their signs; what is added is added to a zero."""
+    f = BETWEEN_ZEROS[name]
+    rng = np.random.default_rng(0)
+    xs = rng.standard_normal((3, 64, 64)).astype(np.float32)
+    xs[rng.random(xs.shape) < 0.2] = -0.0
+    w, h = np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)
+    run = st.jit(lambda h, xs: st.lax.scan(lambda h, x: (h @ w, (f(x), h)), h, xs)[1])
+    assert "stretto_loop" in run.lower(h, xs).as_text()
+    wanted = np.stack([np.asarray(f(snp.asarray(x))) for x in xs])
+    np.testing.assert_array_equal(np.asarray(run(h, xs)[0]).view(np.int32), wanted.view(np.int32))

@@ -24,20 +24,46 @@ def told(body, *stack, **sizes):
     return instructions(one.body, one.consts, one.carry, one.length, one.reverse)
 
 
+def pad(x, value, columns):
+    return st.lax.pad(x, snp.float32(value), [(0, 0, 0), columns])
+
+
+update = st.lax.dynamic_update_slice
+
 FITS = {
     "plain": lambda w, h, _: (snp.tanh(h @ w), None),
     "turned": lambda w, h, _: (snp.tanh(h @ w.T), None),
     "twice": lambda w, h, _: (snp.tanh(h @ w) @ w, h),
     "columns": lambda w, h, _: (snp.concatenate([h[:, 2:], (h @ w)[:, :2]], -1), None),
+    "between zeros": lambda w, h, _: (pad((h @ w)[:, :4], 0.0, (1, 1, 0)), None),
+    "put": lambda w, h, _: (update(snp.zeros_like(h), (h @ w)[:, :3], (0, 1)), None),
+    "put side by side": lambda w, h, _: (
+        update(update(snp.zeros_like(h), (h @ w)[:, :3], (0, 0)), h[:, :3], (0, 3)), None,
+    ),
+    "sum": lambda w, h, _: (
+        pad((h @ w)[:, :4], 0.0, (2, 0, 0)) + pad(h[:, :2], 0.0, (0, 4, 0)), None,
+    ),
+    "sum over each other": lambda w, h, _: (
+        pad((h @ w)[:, :4], 0.0, (2, 0, 0)) + pad(h[:, :3], 0.0, (0, 3, 0)), None,
+    ),
     "condition": lambda w, h, _: (snp.where(h @ w > 0, h, 0.5 * h), None),
-}
+}  # fmt: skip
 OTHERWISE = {
     "no product": lambda w, h, _: (snp.tanh(h), None),
     "along rows": lambda w, h, _: (h @ w - h.sum(-1, keepdims=True), None),
     "between rows": lambda w, h, _: ((h @ w)[::-1], None),
     "of what changes": lambda w, h, _: (h @ (h.T @ h), None),
     "another function": lambda w, h, _: (snp.sin(h @ w), None),
-}
+    "between ones": lambda w, h, _: (pad((h @ w)[:, :4], 1.0, (1, 1, 0)), None),
+    "with gaps": lambda w, h, _: (pad((h @ w)[:, :3], 0.0, (1, 0, 1)), None),
+    "cut in front": lambda w, h, _: (pad(h @ w, 0.0, (-1, 1, 0)), None),
+    "cut behind": lambda w, h, _: (pad(h @ w, 0.0, (1, -1, 0)), None),
+    "rows put": lambda w, h, _: (update(snp.zeros_like(h), (h @ w)[:1], (1, 0)), None),
+    "over each other": lambda w, h, _: (
+        update(update(snp.zeros_like(h), (h @ w)[:, :3], (0, 0)), h[:, :3], (0, 2)), None,
+    ),
+    "into what is no zero": lambda w, h, _: (update(h, (h @ w)[:, :3], (0, 0)), None),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FITS)
