@@ -96,6 +96,23 @@ def test_derivatives_by_the_examples():
         np.testing.assert_allclose(slope[i, :n], of_one, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("inner", "outer"), [(0, None), (None, 0), (0, 0), (None, None)])
+def test_derivatives_by_what_groups_of_examples_share(inner, outer):
+    """The groups have sizes of their own; what is mapped in neither is shared by all."""
+    lengths = np.stack([LENGTHS, [1, 2, 4]]).astype(np.int32)
+    x = np.nan_to_num(ALL if inner == 0 else ALL[0])
+    x = np.stack([x, -2 * x]) if outer == 0 else x
+    every = st.vmap(st.vmap(one, (None, 0, inner)), (None, 0, outer))
+    group = lambda w, k, x: st.vmap(one, (None, 0, inner))(
+        w, lengths[k], x if outer is None else x[k]
+    )
+    total = lambda w, x: (every(w, lengths, x) ** 2).sum()
+    alone = lambda w, x: sum([(group(w, k, x) ** 2).sum() for k in range(2)])
+    slopes, wanted = [st.grad(f, (0, 1))(W, x) for f in (total, alone)]
+    for got, want in zip(slopes, wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 def test_what_is_shared_is_not_repeated():
     f = lambda w: st.vmap(one, (None, 0, 0))(w, LENGTHS, ALL).sum()
     graph = st.make_graph(lambda w: st.vjp(f, w)[1](1.0))(W)
