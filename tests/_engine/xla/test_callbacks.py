@@ -11,6 +11,8 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.types import array_type
+from stretto._engine.lowering.text import TOKEN, HostCall
 from stretto._engine.xla import callbacks, pjrt
 from stretto._engine.xla.clients import runtime_of_calls
 
@@ -409,3 +411,13 @@ def test_functions_go_one_level_further_than_who_runs_them():
     for depth, expected in ((0, 1), (3, 4), (1, 4)):
         callbacks.holding(callbacks._thread, "depth", depth, functions.deepen)
         assert functions.depth == expected
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_token_follows_the_results_of_ordered_calls(ordered):
+    type = array_type((2,), np.dtype(np.float32))
+    call = HostCall(lambda values: [values[0], values[0] + 1], (type,), ordered)
+    given = [np.ones(2, np.float32), *[np.zeros(TOKEN.shape, TOKEN.dtype)] * ordered]
+    hosts = callbacks._call(call, given)
+    assert [h.tolist() for h in hosts] == [[1, 1], [2, 2], *[0] * ordered]
+    assert all(h.dtype == TOKEN.dtype for h in hosts[2:])

@@ -175,7 +175,7 @@ class _Loop:
                 total = _add(total, part, out, behind)
         for out, value in zip(outputs[carry:], self.body.outputs[carry:], strict=True):
             e, layout = self._source(value)
-            at = None if e is None else self._moving(e, behind=True)
+            at = None if e is None else self._moving(e)
             if e is None or at is None or not self._fit([e.inputs[at]]):
                 results[out] = value
             else:
@@ -210,10 +210,11 @@ class _Loop:
             layout.append(e.primitive)
             value = e.inputs[0]
 
-    def _moving(self, e: Equation, behind: bool = False) -> int | None:
+    def _moving(self, e: Equation) -> int | None:
         """Return which operand of a product differs from step to step, where the other is larger.
 
-        The constant is larger than the result and that operand together.
+        The constant is larger than the result and that operand together, unless all products of
+        what is stacked anyway are gathered.
         """
         if not isinstance(e.primitive, DotGeneral):
             return None
@@ -221,7 +222,7 @@ class _Loop:
         if len(own) != 1:
             return None
         (at,) = own
-        if behind and self.all_sums and e.inputs[at] in self.stacks:
+        if self.all_sums and e.inputs[at] in self.stacks:
             return at
         constant = e.inputs[1 - at].type.size
         return at if constant > e.inputs[at].type.size + e.outputs[0].type.size else None

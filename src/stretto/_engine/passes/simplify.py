@@ -143,10 +143,8 @@ def _simplify(program: Program) -> Program:
                 continue
             equation, primitive = reduced, reduced.primitive
         atoms = equation.inputs
-        for a in atoms:
-            if a.__class__ is Literal:
-                atoms = [a if a.__class__ is Var else literals[a] for a in atoms]
-                break
+        if Literal in [a.__class__ for a in atoms]:
+            atoms = [a if a.__class__ is Var else literals[a] for a in atoms]
         if primitive.commutative and id(atoms[0]) > id(atoms[1]) and _either_way(atoms):
             atoms = atoms[::-1]
         # Comparing programs is slow, so at first only the class and the operands are compared, and

@@ -128,3 +128,16 @@ def test_what_is_being_traced_while_the_cache_is_cleared_is_not_kept():
     assert kept
     f.clear_cache()
     assert not kept and not f._entries
+
+
+def test_traced_values_that_outlived_their_transformation_are_refused():
+    """As an argument of what was compiled, and where a function has one from outside."""
+    left = []
+    st.make_graph(lambda x: left.append(x) or x)(1.0)
+    f = st.jit(lambda x: x + 1)
+    f(1.0)
+    for call in (f, st.jit(lambda x: x + left[0])):
+        with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
+            call(left[0])
+    with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
+        st.jit(lambda x: x + left[0])(1.0)

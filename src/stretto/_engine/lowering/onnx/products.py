@@ -483,8 +483,6 @@ class Onnx(Indexing):
         dtype = x.type.dtype
         fill = self.splat(start, array_type((), dtype))
         for axis, w in enumerate(windows):
-            if w.size == 1 and w.stride == 1 and w.base_dilation == 1 and w.low == w.high == 0:
-                continue
             shape = [*x.type.shape]
             n = shape[axis]
             config = [(0, 0, 0)] * len(shape)

@@ -457,7 +457,6 @@ def _added_pads(loop: Loop, use: Use) -> dict[int, int]:
                     and isinstance(around.atom, Literal)
                     and around.atom.value == 0
                 )
-                if zeros:
+                if zeros:  # of two the last
                     pads[n] = source.step
-                    break
     return pads
