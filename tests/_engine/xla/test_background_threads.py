@@ -2,6 +2,7 @@
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,3 +117,10 @@ def test_compilations_are_looked_at_once_a_second(monkeypatch):
     monkeypatch.setattr(time, "sleep", pauses.append)
     background._watch_compilations()
     assert pauses == [1.0] and not background._Watch.running
+
+
+def test_a_compilation_takes_the_seconds_since_it_began(monkeypatch):
+    ticks = iter([5.0, 7.5, 9.0])
+    monkeypatch.setattr(background, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    one = _Compilation("f", None, 1)
+    assert [one.seconds(), one.seconds()] == [2.5, 4.0]

@@ -35,7 +35,7 @@ class Clock:
     """A clock that goes on while one sleeps, and a little whenever it is looked at."""
 
     def __init__(self, monkeypatch):
-        self.now, self.pauses = 0.0, []
+        self.now, self.pauses = 100.0, []
         monkeypatch.setattr(patience.time, "perf_counter", self.read)
         monkeypatch.setattr(patience.time, "sleep", self.sleep)
 

@@ -6,12 +6,14 @@ import inspect
 import operator
 import pickle
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.api.jit import jit
 
 
 @pytest.mark.parametrize("calls", [1, 2, 4])
@@ -141,3 +143,12 @@ def test_traced_values_that_outlived_their_transformation_are_refused():
             call(left[0])
     with pytest.raises(st.errors.EscapedTracerError, match="outlived"):
         st.jit(lambda x: x + left[0])(1.0)
+
+
+def test_the_time_of_tracing_is_kept(monkeypatch):
+    ticks = iter([5.0, 7.5])
+    f = st.jit(lambda x: x + 1)
+    monkeypatch.setattr(jit, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
+    f(1.0)
+    (entry,) = f._entries.values()
+    assert entry.seconds == 2.5
