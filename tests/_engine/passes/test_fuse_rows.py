@@ -219,6 +219,38 @@ def test_reads_one_array_in_several_ways(x):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
+def chained(n, op=None):
+    """Rows, changed by their own scalars so often, that two calls read; a sort is between them."""
+
+    def f(x):
+        m, s = x.max(-1, keepdims=True), x.sum(-1, keepdims=True)
+        v = x
+        for i in range(n):
+            v = v * s if i % 2 else v - m
+        v = op(v) if op else v
+        y = snp.sort(x * snp.exp(v).sum(-1, keepdims=True), axis=-1)
+        e = snp.exp(y - y.max(-1, keepdims=True)) * v
+        return e / e.sum(-1, keepdims=True)
+
+    return f
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+@pytest.mark.parametrize(
+    ("n", "op", "rows", "scalars"),
+    [(1, None, 1, 1), (2, None, 1, 2), (3, None, 1, 2), (4, None, 2, 0), (1, snp.exp, 2, 0)],
+)
+def test_what_is_cheap_is_computed_again(n, op, rows, scalars, x):
+    """Up to three differences and products: their scalars are written rather than themselves."""
+    program = fuse_rows(prepare(make_graph(chained(n, op))(x)))
+    assert [e.primitive.name for e in program.equations] == ["fused_rows", "sort", "fused_rows"]
+    sizes = [v.type.size for v in program.equations[0].outputs]
+    assert (sizes.count(ROWS * COLUMNS), sizes.count(ROWS)) == (rows, scalars)
+    f = lambda x: chained(n, op)(x * 0.1)
+    got, expected = _with_and_without(f, x)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")
 def test_who_calls_does_not_wait_for_the_kernel():
     program = prepare(make_graph(by_hand)(np.ones((2048, 1024), np.float32)))
