@@ -217,8 +217,8 @@ def gathered(
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
-    unique_indices: bool,
-    indices_are_sorted: bool,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None,
     fill_value: Any = None,
 ) -> Any:
