@@ -109,3 +109,13 @@ def test_other_dtypes_are_left(dtype):
     graph = make_graph(run)(np.ones((6, 6), dtype), np.ones((3, 6), dtype))
     one = graph.equations[-1].primitive
     assert instructions(one.body, one.consts, one.carry, one.length, one.reverse) is None
+
+
+def test_the_order_of_what_is_added_side_by_side_is_no_matter():
+    """Either is written to its columns, where neither has to be put between zeros before."""
+    one = lambda w, h: pad((h @ w)[:, :4], 0.0, (2, 0, 0))
+    other = lambda h: pad(h[:, :2], 0.0, (0, 4, 0))
+    first = told(lambda w, h, _: (one(w, h) + other(h), None))
+    second = told(lambda w, h, _: (other(h) + one(w, h), None))
+    over = told(lambda w, h, _: (one(w, h) + pad(h[:, :3], 0.0, (0, 3, 0)), None))
+    assert len(first.numbers) == len(second.numbers) < len(over.numbers)
