@@ -10,7 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import enable_x64, lax
 from stretto.errors import ExportError
-from tests.export.running import agrees, exported, run
+from tests.export.running import agrees, exported, operators, run
 from tests.onnx_graphs import written
 
 UNARY = [
@@ -50,6 +50,16 @@ def test_division_by_zero_and_of_the_least_integer(dtype):
     f = st.jit(lambda x, y: (lax.div(x, y), lax.rem(x, y)))
     for got, want in zip(run(exported(f, x, y), [x, y]), f(x, y), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(("dtype", "steps"), [("int8", 3), ("uint16", 4), ("int32", 5)])
+def test_bits_are_counted_by_halves_of_what_there_is(dtype, steps):
+    """What a shift by all bits gives depends on the processor."""
+    x = np.array([0, 1, 77, np.iinfo(dtype).max, np.iinfo(dtype).min], dtype)
+    model = exported(lax.population_count, x)
+    assert operators(model)["BitShift"] == steps
+    wanted = [(v & (1 << 8 * x.itemsize) - 1).bit_count() for v in x.tolist()]
+    np.testing.assert_array_equal(run(model, [x])[0], wanted)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "uint32"])
