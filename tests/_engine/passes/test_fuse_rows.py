@@ -240,6 +240,31 @@ def test_operations_along_two_arrays_are_one_call_by_what_reads_both(order, x):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+def waiting(x):
+    """The third reads the same rows, and a sort of what the second gives, which joins the first."""
+    y = snp.sort(x, axis=0)
+    one, other = F.softmax(x, dim=-1), x * y / (x * y).max(-1, keepdims=True)
+    return one, other, F.softmax(snp.sort(other, axis=-1) + x, dim=-1)
+
+
+def meeting(x):
+    """Two meet in a product; what is added to it was sorted from one of them."""
+    y = snp.sort(x, axis=0)
+    one, other = x - x.max(-1, keepdims=True), y - y.max(-1, keepdims=True)
+    return F.softmax(one * other + snp.sort(other, axis=-1), dim=-1)
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+@pytest.mark.parametrize("f", [waiting, meeting])
+def test_nothing_waits_for_what_waits_for_it(f, x):
+    program = fuse_rows(prepare(make_graph(f)(x)))
+    check(program)
+    names = [e.primitive.name for e in program.equations]
+    assert names == ["sort", "fused_rows", "sort", "fused_rows"]
+    for got, expected in zip(*map(st.tree.leaves, _with_and_without(f, x)), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
 def chained(n, op=None):
     """Rows, changed by their own scalars so often, that two calls read; a sort is between them."""
 

@@ -23,6 +23,15 @@ def test_what_repeats_elements_is_carried_small():
     assert operators(model) == {"Mul": 1, "Add": 1}
 
 
+@pytest.mark.parametrize(
+    ("shape", "names"), [((), {"Add": 1}), ((1, 1), {"Reshape": 1, "Add": 1}), ((1, 3), None)]
+)
+def test_what_repeats_one_element_stays_small_in_another_shape(shape, names):
+    x, y = X.reshape(-1)[: np.prod(shape, dtype=int)].reshape(shape), X.reshape(12)
+    model = agrees(lambda x, y: snp.broadcast_to(x, (4, 3)).reshape(12) + y, x, y)
+    assert (operators(model) == names) if names else ("Expand" in operators(model))
+
+
 def test_equal_work_is_written_once():
     model = agrees(lambda x: snp.sin(x) * snp.sin(x), X)
     assert operators(model)["Sin"] == 1
