@@ -152,3 +152,16 @@ def test_all_defaults_are_listed(name):
     elsewhere = DEFAULTS["stretto"].items() if name != "stretto" else ()
     listed = {*DEFAULTS[name].items(), *elsewhere}
     assert found.items() <= listed and DEFAULTS[name].items() <= found.items()
+
+
+@pytest.mark.parametrize("name", ["stretto.lax", "stretto.lax.linalg", "stretto.tree", "stretto"])
+def test_functions_have_names(name):
+    """Those of makers have the names under which they are exported, as others do."""
+    exported = importlib.import_module(name)
+    for one in exported.__all__:
+        function = inspect.unwrap(getattr(exported, one))
+        if inspect.isfunction(function) and of_the_engine(function):
+            assert function.__name__ == function.__qualname__
+            assert not function.__code__.co_qualname.endswith(".<lambda>")
+            if "<locals>" in function.__code__.co_qualname:
+                assert function.__name__ == one

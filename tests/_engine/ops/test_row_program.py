@@ -178,3 +178,22 @@ def test_arrays_from_outside_that_can_be_read(view, dtype, taken):
     """Integers that differ by row alone are labels, which columns are compared with."""
     type = array_type(view.shape, np.dtype(dtype))
     assert Space((2, 3, 4, 5), 2, F32).takes(view, "rows", type) is taken
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "joined"),
+    [
+        ((2, 3), [(3, 1)], ([6], [[1]])),
+        ((2, 3), [(6, 2), (3, 1)], ([6], [[2], [1]])),
+        ((2, 3), [(0, 0)], ([6], [[0]])),
+        ((2, 3), [(1, 2)], ([2, 3], [[1, 2]])),
+        ((2, 3), [(3, 1), (0, 1)], ([2, 3], [[3, 1], [0, 1]])),
+        ((2, 1, 3), [(3, 0, 1)], ([6], [[1]])),
+        ((2, 3, 4), [(24, 4, 1)], ([2, 12], [[24, 1]])),
+        ((2, 3, 4), [(12, 4, 2)], ([6, 4], [[4, 2]])),
+        ((1, 1), [(0, 0)], ([], [[]])),
+        ((), [()], ([], [[]])),
+    ],
+)
+def test_axes_that_lie_in_a_row_for_all_arrays_are_one(sizes, strides, joined):
+    assert row_program._joined(sizes, strides) == joined

@@ -9,6 +9,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import fwd_and_bwd
 from stretto._engine.core.types import float0
+from stretto.compat.jax import root as compat_root
 
 X = np.array([0.3, -0.7, 1.2], np.float32)
 
@@ -557,3 +558,15 @@ def test_mistakes():
         fwd_and_bwd(3, 0)
     with pytest.raises(TypeError, match="fwd_and_bwd: argnums names argument 2"):
         fwd_and_bwd(lambda x: x, 2)[0](1.0)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_both_directions_are_named(jitted):
+    def cubed(x):
+        return x**3
+
+    forward, backward = compat_root.fwd_and_bwd(cubed, 0, jitted=jitted)
+    assert (forward.__name__, backward.__name__) == ("forward_cubed", "backward_cubed")
+    value, residuals = forward(2.0)
+    assert float(value) == 8 and float(backward(residuals, 1.0)) == 12
+    assert "cubed" in repr(residuals)

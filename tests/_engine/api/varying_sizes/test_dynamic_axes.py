@@ -374,3 +374,12 @@ def test_so_many_sizes_are_remembered_and_no_more(monkeypatch):
         for _ in range(4):
             np.testing.assert_array_equal(f(snp.ones(n)), np.full(n, 2))
     assert general == [3] * 2 + [4] * 2 + [5] * 4 + [6] * 4
+
+
+def test_programs_are_named_like_the_function(caplog):
+    def my_total(x):
+        return (x * 2).sum()
+
+    with st.config(log_compiles=True, disk_cache=False, interpret_small=False):
+        st.jit(my_total, dynamic_axes=({0: "n"},))(snp.ones((3, 2)))
+    assert any("compiled my_total for" in record.getMessage() for record in caplog.records)
