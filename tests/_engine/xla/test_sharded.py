@@ -346,3 +346,16 @@ def test_so_many_shardings_of_a_program_and_no_more(monkeypatch):
         here = sharded.of_parts(x.type, x.to_give(), over(P("x")))
         np.testing.assert_array_equal(sharded.run_placed(program, [here])[0], A * 5.25)
         assert len(program.cache["placed"]) <= 4
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (8, ""), (9, ", …"), (40, ", …")])
+def test_up_to_eight_devices_are_named(count, more):
+    class Split:
+        device_list = tuple(f"d{k}" for k in range(count))
+        num_devices = count
+
+        def __str__(self):
+            return "split"
+
+    named = ", ".join(f"d{k}" for k in range(min(count, 8)))
+    assert sharded._sharding_in_words(Split()) == f"split ({named}{more})"
