@@ -355,3 +355,17 @@ def test_what_is_kept_for_a_large_value_serves_others_too(eager, large_first, co
         return z.sum() + (total @ snp.ones((N, 1))).sum() + (sine @ snp.ones((N, 1))).sum()
 
     assert copies(f, X, X[0], snp.ones((2 * N, N))) == count
+
+
+@pytest.mark.parametrize(("part", "kept"), [(0, False), (39, False), (40, True), (80, True)])
+def test_half_as_much_again_must_be_made_of_what_is_kept(part, kept):
+    """Of a value that is not used behind the peak."""
+
+    def f(x):
+        return x * 2, x[:part] * 3
+
+    program = st.make_graph(f)(snp.ones(80))
+    makers = {v: e for e in program.equations for v in e.outputs}
+    wanted = [v for v in program.outputs if v.type.size]
+    found = module._worth_keeping(wanted, makers, set())
+    assert found == [program.inputs[0]] * kept
