@@ -238,3 +238,42 @@ def test_who_calls_does_not_wait_for_the_kernel():
 def test_programs_without_are_left():
     program = make_graph(lambda x, y: F.softmax(x @ y, dim=-1))(drawn(40, 16), drawn(16, 50))
     assert fuse_attention(program) is program
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "features", "columns", "worth"),
+    [
+        (16, 16, 8, 8, True),
+        (16, 15, 8, 8, False),
+        (64, 64, 7, 8, False),
+        (64, 64, 8, 7, False),
+        (64, 64, 256, 256, True),
+        (64, 64, 257, 8, False),
+        (64, 64, 8, 257, False),
+    ],
+)
+def test_sizes_for_which_a_kernel_is_called(rows, keys, features, columns, worth):
+    q, k, v = drawn(1, rows, features), drawn(1, keys, features), drawn(1, keys, columns)
+    attend = lambda q, k, v: F.softmax(q @ k.swapaxes(-1, -2), dim=-1) @ v
+    assert len(calls(fuse_attention(prepare(make_graph(attend)(q, k, v))))) == worth
+
+
+@pytest.mark.parametrize(("keys", "count"), [(31, 0), (32, 2), (33, 2)])
+def test_scores_from_which_on_gradients_are_called(keys, count):
+    q, k, v = drawn(1, 32, 16), *drawn(2, 1, keys, 16)
+    attend = lambda q, k, v: F.softmax(q @ k.swapaxes(-1, -2), dim=-1) @ v
+    program = prepare(make_graph(gradient_of(attend))(q, k, v))
+    assert len(calls(fuse_attention(program))) == count
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, 1), (4, 1), (5, 0)])
+def test_as_many_arrays_are_added_as_the_kernel_has_steps(count, found, arrays):
+    added = [drawn(ROWS, KEYS, seed=n) for n in range(count)]
+
+    def attend(q, k, v):
+        scores = q @ k.swapaxes(-1, -2)
+        for one in added:
+            scores = scores + snp.asarray(one)
+        return F.softmax(scores, dim=-1) @ v
+
+    assert len(calls(fuse_attention(prepare(make_graph(attend)(*arrays))))) == found

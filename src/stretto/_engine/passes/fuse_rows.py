@@ -177,8 +177,6 @@ class _Groups:
 
     def _placed(self, place: int, e: Equation) -> bool:
         """Put an equation into a group, if it can be in one; say whether it was."""
-        if len(e.outputs) != 1 or self.views.is_view(e.outputs[0]):
-            return False
         groups: list[_Group] = []
         for base in self._bases(e):
             group = self.group.get(base)

@@ -420,6 +420,29 @@ def test_windows_are_rows_where_features_come_last(spec, rows):
 
 
 @pytest.mark.parametrize(
+    ("spec", "groups", "width", "suits"),
+    [
+        ((0, 1, 2), 2, 1, True),
+        ((1, 0, 2), 2, 1, True),
+        ((0, 2, 1), 2, 1, False),
+        ((0, 1, 2), 1, 1, False),
+        ((0, 1, 2), 2, 2, False),
+        ((0, 1), 2, 1, False),
+        ((1, 0), 2, 1, False),
+    ],
+)
+def test_single_elements_in_groups_whose_features_come_before_positions(spec, groups, width, suits):
+    n = len(spec) - 2
+    dims = ConvDimensionNumbers(spec, tuple(range(n + 2)), spec)
+    op = ConvGeneralDilated((1,) * n, ((0, 0),) * n, (1,) * n, (1,) * n, dims, groups)
+    shape = [0] * (n + 2)
+    for axis, size in zip(spec, (3, 4, 8)[: n + 2], strict=True):
+        shape[axis] = size
+    x, w = snp.ones(tuple(shape)), snp.ones((6, 4 // groups, *[width] * n))
+    assert forms.suits_pointwise(op, x.type, w.type) is suits
+
+
+@pytest.mark.parametrize(
     ("examples", "positions", "each"), [(2, 64, True), (2, 63, False), (1, 3, True)]
 )
 def test_groups_of_many_positions_have_a_product_for_each_example(examples, positions, each):
