@@ -24,7 +24,7 @@ from stretto._engine.higher_order.family import (
     split,
     values_of,
 )
-from stretto._engine.higher_order.linear_call import LinearCall
+from stretto._engine.higher_order.linear_call import LinearCall, linear_call
 from stretto._engine.ops.arithmetic import ADD
 
 F32 = array_type((), np.dtype(np.float32))
@@ -110,6 +110,42 @@ def test_the_programs_among_the_parameters():
     assert conditional.effects == frozenset()
     noisy = held(lambda x: st.lax.cond(x > 0, lambda: st.debug.print("a"), lambda: None), 1.0)
     assert noisy.primitive.effects
+
+
+def with_rule(of, define, *rules):
+    fun = of(lambda x: x * 2)
+    getattr(fun, define)(*rules)
+    return fun
+
+
+SHOWN = {
+    "linear_call": (
+        lambda x: linear_call(lambda r, x: x / r, lambda r, ct: ct / r, 3.0, x),
+        "of linear program",
+    ),
+    "checkpoint": (st.checkpoint(snp.sin), "program policy prevent_cse again"),
+    "custom_jvp": (with_rule(st.custom_jvp, "defjvp", lambda p, t: (p[0], t[0])), "program"),
+    "custom_vjp": (
+        with_rule(st.custom_vjp, "defvjp", lambda x: (x, None), lambda r, ct: (ct,)),
+        "program",
+    ),
+    "custom_vmap": (with_rule(st.custom_vmap, "def_vmap", lambda n, b, x: (x, True)), "program"),
+    "call": (st.jit(lambda x: x + 1), "program"),
+    "scan": (
+        lambda x: st.lax.scan(lambda c, y: (c + y, y), 0.0, x),
+        "body length consts carry reverse unroll",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_program_shows_of_operations_with_programs(name):
+    """Functions of Python, which tell nothing, are left out."""
+    f, shown = SHOWN[name]
+    (equation,) = st.make_graph(f)(snp.ones(2)).equations
+    assert equation.primitive.name == name
+    assert [key for key, _ in equation.primitive.parameters()] == shown.split()
+    assert "<function" not in str(equation.primitive)
 
 
 def test_a_change_of_no_program_is_none():
