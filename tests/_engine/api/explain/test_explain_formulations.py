@@ -5,6 +5,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import lax, nn
+from stretto._engine.api.explain import explain
 from stretto._engine.kernels import WITHOUT, kernels
 
 X, W = snp.ones((2, 8, 9, 9)), snp.ones((8, 1, 3, 3))
@@ -136,3 +137,44 @@ def test_long_lists_are_cut():
 
     text = str(st.explain(many, X))
     assert "and 3 more" in text and len(text.splitlines()) <= 40
+
+
+def of(count, kernels=0, fused=0, rows=0, attention=0):
+    return explain.Products(count, "Eigen", "it is small", kernels, fused, rows, attention)
+
+
+@pytest.mark.parametrize(
+    ("products", "lines"),
+    [
+        (of(0), []),
+        (of(2), ["products: 2, by Eigen: it is small"]),
+        (of(3, 1), ["products: 3, of which kernels compute 1"]),
+        (of(3, 2, 1), ["products: 3, of which kernels compute 2, 1 with what follows"]),
+        (of(0, rows=2), ["softmax, norms and the like, along rows: 2 calls of kernels"]),
+        (
+            of(2, attention=1),
+            ["attention and its gradients: 1 calls of kernels, of several products each"],
+        ),
+        (
+            of(4, 1, attention=1, rows=1),
+            [
+                "products: 4, of which kernels compute 1",
+                "attention and its gradients: 1 calls of kernels, of several products each",
+                "softmax, norms and the like, along rows: 1 calls of kernels",
+            ],
+        ),
+    ],
+)
+def test_products_in_lines(products, lines):
+    assert explain.formulation_lines((), products) == lines
+
+
+@pytest.mark.parametrize(("count", "times"), [(1, ""), (2, " ×2")])
+def test_convolutions_in_lines(count, times):
+    one = explain.Convolution("f.py:3 (f)", "3x3", "as windows", "they are few", count)
+    assert explain.formulation_lines((one,), of(0)) == [
+        "convolutions, as they are lowered:",
+        f"  f.py:3 (f): 3x3{times}\n    as windows: they are few",
+    ]
+    many = explain.formulation_lines((one,) * 11, of(0))
+    assert len(many) == 12 and many[-1] == "  and 1 more"
