@@ -154,6 +154,20 @@ def test_what_a_module_says_of_itself():
     assert said((3,), "cpu", "tpu") and said((B,), "cpu") and said((B,), "cpu", "tpu")
 
 
+@pytest.mark.parametrize(
+    ("f", "operation"),
+    [
+        (lambda x: x[:, np.array([2, 0])], "dynamic_gather"),
+        (lambda x: x[np.array([2, 0])], "gather"),
+    ],
+)
+def test_windows_of_fixed_sizes_are_read_as_elsewhere(f, operation):
+    with varying_sizes():
+        program = st.make_graph(f)(st.ShapeDtypeStruct((B, 4), "float32"))
+    text = lower_for_file(program, (), ("cpu",))
+    assert f'"stablehlo.{operation}"' in text
+
+
 def test_a_size_of_no_argument_is_refused():
     with pytest.raises(ExportError, match="no argument has an axis of the size c"):
         functions_of(lambda x: snp.ones((C,)), (B,))
@@ -179,6 +193,9 @@ def test_sizes_are_read_and_computed_once():
         lambda x: st.lax.dynamic_slice(x, (-2, 0), (1, 2)),
         lambda x: st.lax.dynamic_slice(x[:, 0], (1,), (x.shape[0] // 2,)),
         lambda x: st.lax.dynamic_update_slice(x, x[1:, :2] + 1, (7, -2)),
+        lambda x: x[:, np.array([2, 0, 2])],
+        lambda x: x[np.array([2, 0])],
+        lambda x: snp.take(x, np.array([[1], [0]]), axis=1),
     ],
 )
 def test_parts_whose_sizes_vary(f):
