@@ -421,3 +421,13 @@ def test_a_token_follows_the_results_of_ordered_calls(ordered):
     hosts = callbacks._call(call, given)
     assert [h.tolist() for h in hosts] == [[1, 1], [2, 2], *[0] * ordered]
     assert all(h.dtype == TOKEN.dtype for h in hosts[2:])
+
+
+def test_a_program_called_from_outside_is_compiled_for_the_first_client_of_calls(monkeypatch):
+    """The others are for programs that called functions call."""
+    depths = []
+    made = callbacks.runtime_of_calls
+    monkeypatch.setattr(callbacks, "runtime_of_calls", lambda n: depths.append(n) or made(n))
+    f = st.jit(lambda x: st.pure_callback(lambda x: np.asarray(x) + 31, x, x))
+    np.testing.assert_array_equal(f(snp.ones(2)), 32)
+    assert {*depths} == {1}
