@@ -169,3 +169,38 @@ def test_columns_between_zeros(name):
     assert "stretto_loop" in run.lower(h, xs).as_text()
     wanted = np.stack([np.asarray(f(snp.asarray(x))) for x in xs])
     np.testing.assert_array_equal(np.asarray(run(h, xs)[0]).view(np.int32), wanted.view(np.int32))
+
+
+IN_A_STEP = {
+    "squares": lambda x, h: x * x + snp.square(h),
+    "powers": lambda x, h: st.lax.integer_pow(x, 2) - h,
+    "both hold": lambda x, h: snp.where((x > 0) & (h < 0), x, h),
+    "one does not": lambda x, h: snp.where(~(x > 0) | (h < 0.5), x, h * 2),
+    "truth as numbers": lambda x, h: (x > 0).astype(x.dtype) * h,
+    "one column for all": lambda x, h: x[:, 3:4] * h,
+    "the first for all": lambda x, h: x[:, :1] + h,
+    "its condition": lambda x, h: snp.where(x[:, 5:6] > 0, x, h),
+    "some columns": lambda x, h: x[:, 2:40] + h[:, 20:58],
+    "some of one part": lambda x, h: snp.concatenate([x[:, :30], h[:, 30:]], -1)[:, 10:25],
+    "some of both parts": lambda x, h: snp.concatenate([x[:, :30], h[:, 30:]], -1)[:, 20:45],
+    "zeros beside a part": lambda x, h: (
+        pad(h[:, :20], 0.0, [(0, 0, 0), (20, 24, 0)])[:, :10] + x[:, :10]
+    ),
+    "a number": lambda x, h: 0.5 * x - h,
+    "a number for all": lambda x, h: snp.full_like(x, 2.0) * h,
+    "a column and nothing else": lambda x, h: snp.broadcast_to(x[:, 7:8], x.shape) + 0 * h,
+}
+
+
+@pytest.mark.parametrize("name", IN_A_STEP)
+def test_what_a_step_computes(name):
+    f = IN_A_STEP[name]
+    rng = np.random.default_rng(0)
+    xs = rng.standard_normal((3, 64, 64)).astype(np.float32)
+    w, h = rng.standard_normal((2, 64, 64)).astype(np.float32) / 8
+    run = st.jit(lambda h, xs: st.lax.scan(lambda h, x: (h @ w, f(x, h)), h, xs)[1])
+    assert "stretto_loop" in run.lower(h, xs).as_text()
+    for x, got in zip(xs, np.asarray(run(h, xs)), strict=True):
+        wanted = np.asarray(f(snp.asarray(x), snp.asarray(h)))
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+        h = h @ w

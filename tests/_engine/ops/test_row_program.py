@@ -27,6 +27,7 @@ def views(graph):
         (lambda x: snp.broadcast_to(x[:, None, :], (3, 5, 4)), (4, 0, 1)),
         (lambda x: x.reshape(3, 1, 4, 1), (4, 0, 1, 0)),
         (lambda x: x.reshape(6, 2), (2, 1)),
+        (lambda x: snp.broadcast_to(x, (5, 3, 4)).reshape(5, 1, 3, 4, 1), (0, 0, 4, 1, 0)),
     ],
 )
 def test_repeats_and_reshapes_are_read_where_they_lie(f, strides):

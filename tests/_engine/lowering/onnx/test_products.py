@@ -475,3 +475,12 @@ def test_windows_of_as_many_axes(ndim):
         found = operators(agrees(f, x, exact=False))
         # The operators have one to three spatial axes.
         assert (found["AveragePool"] + found["MaxPool"] == 1) == (3 <= ndim <= 5)
+
+
+@pytest.mark.parametrize(
+    ("n", "window", "padding"), [(0, 2, (2, 2)), (3, 5, (0, 0)), (0, 1, (0, 0))]
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_windows_of_nothing_and_none(n, window, padding, dtype):
+    f = lambda x: lax.reduce_window(x, np.array(0, dtype), lax.add, (window,), (1,), [padding])
+    agrees(f, np.arange(n, dtype=dtype))
