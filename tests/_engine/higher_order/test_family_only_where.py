@@ -199,6 +199,20 @@ def test_a_branch_that_sums_over_the_examples():
 
 
 @ways
+def test_a_loop_that_sums_over_the_examples_around_one_that_ends_for_its_own(compiled):
+    """For an example that has stopped the inner loop would never end."""
+
+    def body(state):
+        n, total = state
+        steps = endless_unless_even(2 * n + (n == 0))
+        return n - 1, total + steps + 0 * st.lax.psum(n, "i")
+
+    f = lambda n: st.lax.while_loop(lambda s: s[0] > 0, body, (n, 0 * n))[1]
+    got = run(st.vmap(f, axis_name="i"), compiled)(NUMBERS)
+    np.testing.assert_array_equal(got, NUMBERS * (NUMBERS + 1) // 2)
+
+
+@ways
 def test_rules_in_a_branch_that_sums_over_the_examples(compiled):
     """The derivative of all examples at once is still that of the rule."""
 

@@ -265,6 +265,32 @@ def test_nothing_waits_for_what_waits_for_it(f, x):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_what_was_noted_of_a_program_stays(x):
+    program = prepare(make_graph(by_hand)(x))
+    program.cache["noted"] = [("a formula", None)]
+    assert fuse_rows(program).cache["noted"] == [("a formula", None)]
+    assert "noted" not in fuse_rows(prepare(make_graph(standardized)(x))).cache
+
+
+@pytest.mark.parametrize("dtype", ["float32"])
+def test_calls_of_python_keep_their_order(x):
+    """What one tells depends on rows, and the next must not wait for what waits for it."""
+
+    def f(x, tell):
+        y = F.softmax(x, dim=-1)
+        st.io_callback(tell, None, y.sum(), ordered=True)
+        z = F.softmax(x * 2 + y, dim=-1)
+        st.io_callback(tell, None, z.max(), ordered=True)
+        return y + z
+
+    told = []
+    program = fuse_rows(prepare(make_graph(lambda x: f(x, lambda v: None))(x)))
+    check(program)
+    st.jit(lambda x: f(x, lambda v: told.append(float(v))))(x).block_until_ready()
+    assert len(told) == 2 and told[0] == pytest.approx(ROWS, rel=1e-5) and told[1] < 2
+
+
 def chained(n, op=None):
     """Rows, changed by their own scalars so often, that two calls read; a sort is between them."""
 

@@ -140,11 +140,11 @@ class _Groups:
         self.kind: dict[Any, Kind] = {}
         self.place_of: dict[Any, int] = {}
         self.needs: dict[Any, set[_Group]] = {}
-        """The groups that a value depends on, if it is in none."""
+        """The groups that a value depends on; of what is in a group nobody asks."""
         before: set[_Group] = set()  # what the last operation with an effect depends on
         for place, e in enumerate(program.equations):
-            if not observable(e.primitive.effects) and self._placed(place, e):
-                continue
+            if not observable(e.primitive.effects):
+                self._place(place, e)
             needs: set[_Group] = set()
             for base in self._bases(e):
                 needs |= self._of(base)
@@ -175,8 +175,8 @@ class _Groups:
                 stack += [*one.outside, *one.direct]
         return False
 
-    def _placed(self, place: int, e: Equation) -> bool:
-        """Put an equation into a group, if it can be in one; say whether it was."""
+    def _place(self, place: int, e: Equation) -> None:
+        """Put an equation into a group, if it can be in one."""
         groups: list[_Group] = []
         for base in self._bases(e):
             group = self.group.get(base)
@@ -196,15 +196,14 @@ class _Groups:
             for other in groups:
                 if other is not group and other.space == group.space:
                     self._merge(group, other)
-            return True
+            return
         shapes = {a.type.shape for a in (*e.inputs, *e.outputs)}
         for key in [(shape, dtype) for shape in shapes for dtype in DTYPES]:
             space = self.spaces.get(key)
             found = space and self._fits(e, space)
             if space and found and (found[1] == "rows" or found[0] in _BEGINNING):
                 self._join(place, e, _Group(space), found)
-                return True
-        return False
+                return
 
     def _fits(self, e: Equation, space: Space) -> tuple[str, Kind] | None:
         """Return what an equation does in a space, if the kernel can read all its operands."""
