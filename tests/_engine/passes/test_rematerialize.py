@@ -369,3 +369,48 @@ def test_half_as_much_again_must_be_made_of_what_is_kept(part, kept):
     wanted = [v for v in program.outputs if v.type.size]
     found = module._worth_keeping(wanted, makers, set())
     assert found == [program.inputs[0]] * kept
+
+
+def relu_of_le(x):
+    return lax.select(x <= 0, snp.zeros_like(x), x)
+
+
+def relu_of_gt(x):
+    return lax.select(x > 0, x, snp.zeros_like(x))
+
+
+def below(x):  # 0 is not below 0, so this mask is not that of the result
+    return lax.select(x < 0, snp.zeros_like(x), x)
+
+
+def six(x):
+    return lax.select(x > 6, x, snp.zeros_like(x))
+
+
+@pytest.mark.parametrize(
+    ("rectified", "are_remade"),
+    [(relu_of_le, True), (relu_of_gt, True), (below, False), (six, False)],
+)
+def test_masks_are_made_of_results_that_are_kept(eager, rectified, are_remade):
+    """XLA compares again what the ReLU was applied to, which then is kept beside the result."""
+
+    def sums(x, w):
+        for _ in range(8):
+            x = rectified(x @ w + x @ w.T + x)  # of three arrays: kept
+            x = F.silu(x @ w)
+        return x.sum()
+
+    before, after = program_of(st.grad(sums, (0, 1)), X, W)
+    made = {v: e for e in after.equations for v in e.outputs}
+    remade = [
+        e
+        for e in after.equations
+        if e.primitive.name in ("le", "gt", "lt")
+        and isinstance(made[e.inputs[0]].primitive, OptimizationBarrier)
+    ]
+    assert bool(remade) is are_remade
+    x = np.random.default_rng(0).standard_normal((N, N), np.float32)
+    x[:2, :3] = [[np.nan, np.inf, -np.inf], [0.0, -0.0, 1e-45]]
+    args = [snp.asarray(x), W]
+    for one, other in zip(evaluate(before, args), evaluate(after, args), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.program import Atom, Equation, Program, Var
+from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import (
     changed_inside,
     live,
@@ -22,7 +22,7 @@ from stretto._engine.core.rewriting import (
     with_equations,
 )
 from stretto._engine.core.types import bytes_of
-from stretto._engine.ops.comparison import Eq, Ne, Select
+from stretto._engine.ops.comparison import Eq, Gt, Le, Ne, Select
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.exponential import IntegerPow, LogisticSlope
@@ -154,6 +154,7 @@ def _with_copies(program: Program, lives: _Lives) -> Program:
         else:
             again[value] = sorted(chain.operations, key=lambda e: lives.made[e.outputs[0]])
             kept.update(chain.small)
+    again |= _masks_again(program, [v for v in spanning if v in kept], kept)
     if not again:
         return program
     result = live(with_equations(program, _Copies(program, lives, again, kept).equations))
@@ -171,6 +172,36 @@ def _worth_keeping(
             (missing,) = chain.missing
             gain[missing] = gain.get(missing, 0) + bytes_of(value.type)
     return [v for v, much in gain.items() if 2 * much >= 3 * bytes_of(v.type)]
+
+
+def _masks_again(
+    program: Program, spanning: Iterable[Var], kept: set[Atom]
+) -> dict[Var, list[Equation]]:
+    """Return how masks of ReLUs are made again: of the results, where these are kept.
+
+    An element is above 0 where it was before. XLA compares again rather than store a mask, and so
+    keeps what the ReLU was applied to, as large as its result.
+    """
+    masks = {v for v in spanning if v.type.dtype == bool}
+    made = {v: e for e in program.equations for v in e.outputs if v in masks}
+    again: dict[Var, list[Equation]] = {}
+    for e in program.equations if made else ():
+        mask: Any = e.inputs[0] if isinstance(e.primitive, Select) else None
+        if mask not in made or e.outputs[0] not in kept:
+            continue
+        compared = made[mask]
+        if not isinstance(compared.primitive, Le | Gt):
+            continue
+        x, zero = compared.inputs
+        chosen, other = e.inputs[1:] if isinstance(compared.primitive, Gt) else e.inputs[:0:-1]
+        if x is chosen and _is_zero(zero) and _is_zero(other):
+            own = [e.outputs[0], zero]
+            again[mask] = [Equation(compared.primitive, own, [mask], compared.place)]
+    return again
+
+
+def _is_zero(a: Atom) -> bool:
+    return isinstance(a, Literal) and a.value == 0
 
 
 def _cheap(primitive: Any) -> bool:
