@@ -92,6 +92,15 @@ def test_products_in_kernels():
 
 
 @pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+def test_convolutions_as_products_in_kernels():
+    kernel = snp.ones((64, 32, 1, 1))
+    report = st.explain(
+        lambda x: nn.functional.relu(nn.functional.conv2d(x, kernel)), snp.ones((2, 32, 28, 28))
+    )
+    assert "products: 0 and convolutions as products, of which kernels compute 1" in str(report)
+
+
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
 def test_rows_in_kernels():
     report = st.explain(lambda x: nn.functional.softmax(x, dim=-1), snp.ones((64, 128)))
     assert report.products.rows == 1

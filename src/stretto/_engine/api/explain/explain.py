@@ -361,9 +361,9 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
         lines += short(entries, _MOST_OPERATIONS)
     if products.kernels:
         fused = f", {products.fused} with what follows" if products.fused else ""
-        lines.append(
-            f"products: {products.count}, of which kernels compute {products.kernels}{fused}"
-        )
+        others = " and convolutions as products" if products.kernels > products.count else ""
+        what = f"{products.count}{others}"
+        lines.append(f"products: {what}, of which kernels compute {products.kernels}{fused}")
     elif products.count and not products.attention:
         lines.append(f"products: {products.count}, by {products.library}: {products.reason}")
     if products.attention:
