@@ -291,3 +291,9 @@ def test_the_best_level_of_the_processor_is_used():
     with pytest.raises(ValueError, match="no kernels for sse9"):
         kernels.kernels.use("sse9")
     assert LEVEL in kernels.kernels.levels()
+
+
+def test_python_takes_the_revision_that_is_in_the_sources():
+    """Of another one it takes no kernels, and their tests would be left out."""
+    source = (ROOT / "src/stretto/_engine/kernels/module.c").read_text("utf-8")
+    assert f"#define REVISION {kernels._REVISION}\n" in source

@@ -154,3 +154,8 @@ def test_the_sources_are_standard_c():
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (said.returncode, said.stderr) == (0, "")
     assert not [path.name for path in sources if "__builtin" in path.read_text(encoding="utf-8")]
+
+
+def test_python_takes_the_revision_that_is_in_the_sources():
+    source = (ROOT / "src/stretto/_engine/native/module.c").read_text("utf-8")
+    assert f"#define REVISION {sys.modules['stretto._engine.native']._REVISION} " in source
