@@ -333,6 +333,19 @@ def test_four_times_its_bytes_are_made_meanwhile(sorts, is_far):
     assert lives.far(program.equations[0].outputs[0]) is is_far
 
 
+@pytest.mark.parametrize(
+    ("uses", "is_far"), [([9], True), ([3, 9], False), ([1, 9], True), ([2, 3, 9], False)]
+)
+def test_what_is_made_since_the_last_use_up_to_the_peak_counts(uses, is_far):
+    """Of six values as large, which must be four, two are made behind the peak."""
+    value = Var(st.make_graph(snp.sin)(X).in_types[0])
+    lives = object.__new__(module._Lives)
+    lives.peak, lives.made, lives.used = 3, {value: 0}, {value: uses}
+    each = [1, 1, 1, 1, 1, 1, 0, 0, 0, 0]
+    lives.written = [bytes_of(value.type) * sum(each[:k]) for k in range(len(each) + 1)]
+    assert lives.far(value) is is_far
+
+
 def test_of_equal_peaks_the_first_counts():
     lives = module._Lives(st.make_graph(lambda x: snp.sort(snp.sort(snp.sort(snp.sort(x)))))(X))
     assert (lives.peak, lives.most) == (1, 2 * 4 * N * N)
