@@ -341,7 +341,7 @@ class ScatterFamily(Primitive, abstract=True):
                 indices = maximum(minimum(indices, last), low)
             else:
                 indices = where(gt(indices, last), far, indices)
-            mask = at.inside(places.shape, range(places.ndim - 1))
+            mask = at.inside(places.shape)
             if mask is not None:
                 indices = where(mask, indices, far)
             in_order = self.indices_are_sorted and mask is None
