@@ -70,13 +70,9 @@ static inline void NAME(halves)(const T *from, int64_t count, int half, int64_t 
 {
     int64_t i = 0;
 #if defined(__GNUC__) && !defined(__clang__)
-    NAME(Places) low, high, low_of_both, high_of_both;
-    for (int l = 0; l < LANES; l++) {
-        low[l] = l % 2 ? LANES : l / 2;
-        high[l] = l % 2 ? LANES : (l + LANES) / 2;
-        low_of_both[l] = l % 2 ? l / 2 + LANES : l;
-        high_of_both[l] = l % 2 ? (l + LANES) / 2 + LANES : l;
-    }
+    NAME(Places) l = NUMBERED, odd = (l & 1) != 0;
+    NAME(Places) low = (odd & LANES) | (~odd & (l >> 1)), high = (odd & LANES) | (~odd & ((l + LANES) >> 1));
+    NAME(Places) low_of_both = (odd & ((l >> 1) + LANES)) | (~odd & l), high_of_both = low_of_both + (odd & (LANES / 2));
     if (half == 1)
         for (; i + LANES <= NAME(least)(count, whole); i += LANES) {
             Vec some = LOAD(from + i), none = {0};
@@ -122,9 +118,7 @@ static void NAME(bordered)(
             to[count++] = 0;
 #if defined(__GNUC__) && !defined(__clang__)
         if (step == 2) {
-            NAME(Places) even;
-            for (int l = 0; l < LANES; l++)
-                even[l] = 2 * l;
+            NAME(Places) l = NUMBERED, even = 2 * l;
             for (; i + 2 * LANES <= last; i += 2 * LANES, count += LANES) {
                 const T *from = row + x + i;
                 STORE(to + count, __builtin_shuffle(LOAD(from), LOAD(from + LANES), even));

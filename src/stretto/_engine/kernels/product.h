@@ -101,18 +101,27 @@ static __attribute__((noinline)) void NAME(tile_of)(
 /* Packing */
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* Exchange the other half of each block of 2 `half` lanes of one row with the first of another. */
+#undef NUMBERED
+#if LANES == 16
+#define NUMBERED {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+#elif LANES == 8
+#define NUMBERED {0, 1, 2, 3, 4, 5, 6, 7}
+#elif LANES == 4
+#define NUMBERED {0, 1, 2, 3}
+#else
+#define NUMBERED {0, 1}
+#endif
+
+/* Exchange the other half of each block of 2 `half` lanes of one row with the first of another. The
+places are computed as vectors: of elements that a loop sets GCC makes no constants. */
 static inline __attribute__((always_inline)) void NAME(exchange)(
     Vec *one, Vec *other, const int half)
 {
-    NAME(Places) low, high;
-    for (int i = 0; i < LANES; i++) {
-        low[i] = i & half ? i - half + LANES : i;
-        high[i] = i & half ? i + LANES : i + half;
-    }
+    NAME(Places) i = NUMBERED;
+    NAME(Places) low = i + (((i & half) != 0) & (LANES - half));
     Vec first = *one;
     *one = __builtin_shuffle(first, *other, low);
-    *other = __builtin_shuffle(first, *other, high);
+    *other = __builtin_shuffle(first, *other, low + half);
 }
 #endif
 
@@ -157,14 +166,10 @@ static inline __attribute__((always_inline)) void NAME(turn_rows)(
         for (int i = 0; i < ROWS; i++)
             if (!(i & half))
                 NAME(exchange)(&row[i], &row[i + half], half);
-    NAME(Places) low, high;
-    for (int i = 0; i < LANES; i++) {
-        low[i] = i < ROWS ? i : i - ROWS + LANES;
-        high[i] = i < ROWS ? i + ROWS : i + LANES;
-    }
-    for (int i = 0; i < ROWS; i += 2) {
-        STORE(to + i * ROWS, __builtin_shuffle(row[i], row[i + 1], low));
-        STORE(to + (i + ROWS) * ROWS, __builtin_shuffle(row[i], row[i + 1], high));
+    NAME(Places) i = NUMBERED, low = i + ((i >= ROWS) & (LANES - ROWS)), high = low + ROWS;
+    for (int r = 0; r < ROWS; r += 2) {
+        STORE(to + r * ROWS, __builtin_shuffle(row[r], row[r + 1], low));
+        STORE(to + (r + ROWS) * ROWS, __builtin_shuffle(row[r], row[r + 1], high));
     }
 #endif
 }
