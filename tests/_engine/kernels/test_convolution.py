@@ -203,6 +203,8 @@ def test_what_is_not_finite_stays_where_it_is(image, kernel, step, groups):
 SQUARES = {
     # image, outputs, padding: windows of three by three with enough tiles for fewer products
     "whole vectors of tiles": ((2, 32, 64, 64), 32, 1),
+    "more words of an image than a cache holds": ((2, 48, 80, 80), 48, 1),
+    "few tiles, a sum in parts": ((4, 300, 7, 7), 130, 1),
     "tiles in several rows": ((4, 40, 14, 14), 35, 1),
     "odd sides, no border": ((5, 33, 13, 19), 48, 0),
     "long rows, a wide border": ((1, 32, 5, 121), 64, 2),
@@ -212,7 +214,7 @@ SQUARES = {
 
 @with_kernels
 @pytest.mark.parametrize("case", SQUARES)
-@pytest.mark.parametrize("members", [0, 2])
+@pytest.mark.parametrize("members", [0, 2, 5])
 def test_fewer_products(case, members):
     """Values and both gradients of windows of three by three are those of sums in order."""
     image, outputs, border = SQUARES[case]
@@ -224,7 +226,7 @@ def test_fewer_products(case, members):
     f = st.vmap(one) if members else one
     ct = drawn(*f(x, w).shape, seed=2)
     got = st.jit(values_and_gradients(f))(x, w, ct)
-    with st.config(enable_x64=True, kernels=False):
+    with st.config(enable_x64=True):  # which has sums in order alone
         expected = st.jit(values_and_gradients(f))(*[v.astype(float) for v in (x, w, ct)])
     for one_of, other in zip(got, map(np.asarray, expected), strict=True):
         assert other.dtype == np.float64
@@ -267,6 +269,8 @@ for image, kernel, step in [
     ((3, 16, 32, 32), (40, 16, 3, 3), 2),
     ((1, 64, 4, 4), (64, 64, 3, 3), 1),
     ((3, 32, 21, 21), (40, 32, 3, 3), 1),
+    ((4, 128, 7, 7), (130, 128, 3, 3), 1),
+    ((2, 64, 80, 96), (64, 64, 3, 3), 1),
 ]:
     x, w = rng.standard_normal(image, "f"), rng.standard_normal(kernel, "f")
     f = lambda x, w: (lax.conv_general_dilated(x, w, (step, step), "SAME") ** 2).sum()

@@ -9,8 +9,8 @@ convolutional neural networks, arXiv 1509.09308):
     y0 = m0 + m1 + m2,  y1 = m1 - m2 - m3.
 
 Along both axes that is 16 products for a square of two by two outputs, a tile, in place of 36. For
-each of the 16 they are a matrix product over features: of the kernels' words, which are made once
-and packed, and those of the image, which each task makes of its tiles.
+each of the 16 they are a matrix product over features: of the kernels' words and the image's. Those
+of one side are made once for all; each task makes those of its part of the other, which stay near.
 
 - No output reads what its own window does not hold: y0 is made of d0 to d2 alone. So what is not
   finite stays where it belongs. But infinity less infinity is NaN, where a sum in order would be
@@ -20,7 +20,12 @@ and packed, and those of the image, which each task makes of its tiles.
 
 #define WORDS 16 /* of a tile, and of a window */
 #define TAPS 9
-#define ENOUGH 112 /* tiles that repay a pass over the kernels' words, which may lie in memory */
+#define ENOUGH 16 /* tiles that repay making the kernels' words */
+#define WORDS_OF_IMAGE (1 << 21) /* elements: what stays in the cache that all share */
+#define OUTPUTS 32    /* of a task that makes the words of kernels */
+#define DEEPEST 256   /* features whose products it sums in one go */
+#define FEATURES 16   /* of a task that makes words of the image */
+#define FAR 16        /* features after which a kernel's windows are fetched */
 #define MOST 6 /* vectors of tiles in a task */
 
 typedef T NAME(Column) __attribute__((vector_size(ROWS * sizeof(T))));
@@ -35,31 +40,35 @@ typedef struct {
     int64_t rows, tall;    /* outputs of a task, and tasks of them */
     int64_t high;          /* tiles of ROWS outputs in all */
     int64_t apart;         /* between words of a tile of rows: not a power of 2 */
+    int64_t group, depth;  /* where the image is made first: the group, and features in one go */
+    T *image;              /* words of the image: by word, feature, tile */
+    size_t size;           /* of these, and of runs of tiles */
+    const struct NAME(Runs) *all; /* of all tiles */
     T *kernel;             /* words of kernels: by group, tile of rows, word, feature, row */
     int failed, strange;   /* strange: whether any output is not finite */
 } NAME(Winograd);
 
 /* The kernels' words */
 
-static void NAME(winograd_kernel)(void *work, int64_t index)
+/* Of up to ROWS outputs from `o` on, and so many features from `f0` on. */
+static void NAME(kernel_words)(
+    const Convolution *p, int64_t group, int64_t o, int64_t f0, int64_t features, T *out, int64_t apart)
 {
-    NAME(Winograd) *plan = work;
-    const Convolution *p = plan->p;
-    int64_t group = index / plan->high, tile = index % plan->high, row = p->rhs_stride[N];
-    int64_t rows = NAME(least)(p->outputs - tile * ROWS, ROWS), apart = plan->apart;
+    int64_t row = p->rhs_stride[N], rows = NAME(least)(p->outputs - o, ROWS);
     const int64_t *stride = p->rhs_stride;
-    const T *a = (const T *)p->rhs + group * stride[G] + tile * ROWS * row;
-    T *out = plan->kernel + (group * plan->high + tile) * WORDS * apart;
+    const T *a = (const T *)p->rhs + group * stride[G] + o * row + f0 * stride[F];
     /* Windows that lie side by side, as users keep them, or reversed in gradients by the image:
     their rows are turned by vectors. Where the last would be read past its end, one by one. */
     int back = stride[X] == -1 && stride[Y] == -3;
     int even = rows == ROWS && (back || (stride[X] == 1 && stride[Y] == 3)) && TAPS <= 2 * LANES;
     const T *first = back ? a - (TAPS - 1) : a;
-    int64_t safe = tile + 1 < plan->high ? p->features : p->features - 1;
+    int64_t safe = o + ROWS < p->outputs ? p->features : p->features - 1;
     T taps[2 * LANES * ROWS + TAPS * ROWS] __attribute__((aligned(64)));
     memset(taps, 0, sizeof taps);
-    for (int64_t f = 0; f < p->features; f++, a += stride[F], first += stride[F], out += ROWS) {
-        int turned = even && f < safe;
+    for (int64_t f = 0; f < features; f++, a += stride[F], first += stride[F], out += ROWS) {
+        int turned = even && f0 + f < safe;
+        for (int i = 0; i < ROWS; i++)
+            __builtin_prefetch(first + i * row + FAR * stride[F]);
         if (turned)
             for (int64_t l = 0; l < TAPS; l += LANES) {
                 if (l + LANES <= TAPS || l == 0)
@@ -95,6 +104,13 @@ UNROLL
             *(NAME(LooseColumn) *)(to + 3 * apart) = words[y][2];
         }
     }
+}
+
+static void NAME(winograd_kernel)(void *work, int64_t index)
+{
+    NAME(Winograd) *plan = work;
+    NAME(kernel_words)(plan->p, index / plan->high, index % plan->high * ROWS, 0,
+                       plan->p->features, plan->kernel + index * WORDS * plan->apart, plan->apart);
 }
 
 /* Tiles that lie side by side, in a task and in a row of the image. */
@@ -136,11 +152,7 @@ UNROLL
 static inline void NAME(paired)(Vec one, Vec other, T *to)
 {
 #if defined(__GNUC__) && !defined(__clang__)
-    NAME(Places) low, high;
-    for (int l = 0; l < LANES; l++) {
-        low[l] = l / 2 + l % 2 * LANES;
-        high[l] = l / 2 + l % 2 * LANES + LANES / 2;
-    }
+    NAME(Places) l = NUMBERED, low = (l >> 1) + ((l & 1) * LANES), high = low + LANES / 2;
     STORE(to, __builtin_shuffle(one, other, low));
     STORE(to + LANES, __builtin_shuffle(one, other, high));
 #else
@@ -202,13 +214,67 @@ static void NAME(winograd_rows)(
 static void NAME(winograd_product)(
     int64_t rows, int64_t width, int64_t k, const T *a, int64_t high, const T *b, T *c, int add)
 {
-    for (int64_t i = 0; i < rows; i += ROWS, a += high, c += ROWS * width)
-        for (int64_t j = 0; j < width;) {
-            int vectors = NAME(next)(width - j);
-            NAME(tile_of)((int)NAME(least)(rows - i, ROWS), vectors, 1, a, 0, 0, b + j, width, k, c + j,
-                          width, add);
-            j += vectors * LANES;
-        }
+    for (int64_t j = 0; j < width;) {
+        int vectors = NAME(next)(width - j);
+        for (int64_t i = 0; i < rows; i += ROWS)
+            NAME(tile_of)((int)NAME(least)(rows - i, ROWS), vectors, 1, a + i / ROWS * high, 0, 0, b + j,
+                          width, k, c + i * width + j, width, add);
+        j += vectors * LANES;
+    }
+}
+
+/* The runs of some tiles, and the bordered rows that they meet, of each example; where all tiles are
+in one row of them, its part. */
+typedef struct NAME(Runs) {
+    NAME(Run) *run;
+    int64_t count, begin, plane, lines;
+} NAME(Runs);
+
+static void NAME(cut)(const NAME(Winograd) *plan, int64_t j0, int64_t columns, NAME(Runs) *all)
+{
+    int64_t across = plan->across, down = plan->down, along = across;
+    NAME(Run) *run = all->run;
+    if (j0 / across == (j0 + columns - 1) / across)
+        all->begin = j0 % across, along = columns;
+    all->plane = along + 1;
+    for (int64_t j = 0; j < columns; j += run[all->count++].count) {
+        int64_t n = (j0 + j) / (across * down), y = (j0 + j) / across % down, x = (j0 + j) % across;
+        if (all->count && run[all->count - 1].n == n)
+            all->lines -= 2; /* which two rows of tiles share */
+        run[all->count] = (NAME(Run)){
+            all->lines * 2 * all->plane + x - all->begin, n, y, x, j, NAME(least)(columns - j, across - x)};
+        all->lines += 4;
+    }
+}
+
+/* The words of a feature, by a copy of its bordered rows. */
+static void NAME(feature_words)(
+    const Convolution *p, const T *lhs, const NAME(Runs) *all, T *copy, T *words, int64_t apart)
+{
+    const NAME(Run) *run = all->run;
+    for (int64_t i = 0; i < all->count;) {
+        int64_t first = i, y = 2 * run[i].y - p->low[0];
+        for (i++; i < all->count && run[i].n == run[first].n;)
+            i++;
+        T *to = copy + run[first].from - (run[first].x - all->begin);
+        NAME(winograd_rows)(lhs + run[first].n * p->lhs_stride[N], p->lhs_stride[Y], p->image, y,
+                            2 * all->begin - p->low[1], 2 * (i - first) + 2, all->plane, to);
+    }
+    NAME(winograd_image)(copy, all->plane, run, all->count, words, apart);
+}
+
+/* Write some outputs. Returns whether any is not finite. */
+static int NAME(winograd_out)(
+    const Convolution *p, int64_t outputs, const T *sums, int64_t width, int64_t apart,
+    const NAME(Runs) *all, T *out)
+{
+    Vec strange = {0};
+    for (int64_t o = 0; o < outputs; o++, out += p->out_stride[F])
+        strange += NAME(winograd_outputs)(p, sums + o * width, apart, all->run, all->count, out);
+    int any = 0;
+    for (int l = 0; l < LANES; l++)
+        any |= !(strange[l] == 0);
+    return any;
 }
 
 static void NAME(winograd_task)(void *work, int64_t index)
@@ -221,23 +287,12 @@ static void NAME(winograd_task)(void *work, int64_t index)
     int64_t o0 = row * plan->rows, outputs = NAME(least)(p->outputs - o0, plan->rows);
     if (columns <= 0 || outputs <= 0)
         return;
-    /* The bordered rows: those that these tiles meet, of each example; of one row its part. */
-    int64_t across = plan->across, down = plan->down, begin = 0, along = across;
-    if (j0 / across == (j0 + columns - 1) / across)
-        begin = j0 % across, along = columns;
-    int64_t plane = along + 1, lines = 0, runs = 0;
     NAME(Run) run[MOST * LANES];
-    for (int64_t j = 0; j < columns; j += run[runs++].count) {
-        int64_t n = (j0 + j) / (across * down), y = (j0 + j) / across % down, x = (j0 + j) % across;
-        if (runs && run[runs - 1].n == n)
-            lines -= 2; /* which two rows of tiles share */
-        run[runs] = (NAME(Run)){
-            lines * 2 * plane + x - begin, n, y, x, j, NAME(least)(columns - j, across - x)};
-        lines += 4;
-    }
+    NAME(Runs) all = {.run = run};
+    NAME(cut)(plan, j0, columns, &all);
     int64_t width = NAME(up)(columns, LANES), apart = p->features * width + LANES;
     int64_t high = outputs * width + LANES;
-    T *copy = stretto_scratch(SLOT_A, (size_t)(lines * 2 * plane + 2 * LANES) * sizeof(T));
+    T *copy = stretto_scratch(SLOT_A, (size_t)(all.lines * 2 * all.plane + 2 * LANES) * sizeof(T));
     T *image = stretto_scratch(SLOT_B, (size_t)(WORDS * apart) * sizeof(T));
     T *sums = stretto_scratch(SLOT_C, (size_t)(WORDS * high) * sizeof(T));
     if (!copy || !image || !sums) {
@@ -245,50 +300,136 @@ static void NAME(winograd_task)(void *work, int64_t index)
         return;
     }
     const T *lhs = (const T *)p->lhs + group * p->lhs_stride[G];
-    for (int64_t f = 0; f < p->features; f++, lhs += p->lhs_stride[F]) {
-        for (int64_t i = 0; i < runs;) {
-            int64_t first = i, y = 2 * run[i].y - p->low[0];
-            for (i++; i < runs && run[i].n == run[first].n;)
-                i++;
-            T *to = copy + run[first].from - (run[first].x - begin);
-            NAME(winograd_rows)(lhs + run[first].n * p->lhs_stride[N], p->lhs_stride[Y], p->image, y,
-                                2 * begin - p->low[1], 2 * (i - first) + 2, plane, to);
-        }
-        /* Up to a vector more is written than a run has: over what follows. */
-        NAME(winograd_image)(copy, plane, run, runs, image + f * width, apart);
-    }
+    /* Up to a vector more is written than a run has: over what follows. */
+    for (int64_t f = 0; f < p->features; f++, lhs += p->lhs_stride[F])
+        NAME(feature_words)(p, lhs, &all, copy, image + f * width, apart);
     const T *a = plan->kernel + (group * plan->high + o0 / ROWS) * WORDS * plan->apart;
     for (int64_t w = 0; w < WORDS; w++)
         NAME(winograd_product)(outputs, width, p->features, a + w * plan->apart, WORDS * plan->apart,
                                image + w * apart, sums + w * high, 0);
     T *out = (T *)p->out + group * p->out_stride[G] + o0 * p->out_stride[F];
-    Vec strange = {0};
-    for (int64_t o = 0; o < outputs; o++, out += p->out_stride[F])
-        strange += NAME(winograd_outputs)(p, sums + o * width, high, run, runs, out);
-    for (int l = 0; l < LANES; l++)
-        if (!(strange[l] == 0))
-            plan->strange = 1;
+    if (NAME(winograd_out)(p, outputs, sums, width, high, &all, out))
+        plan->strange = 1;
 }
 
-/* Whether fewer products are worth their words: for so many examples of features and outputs, where
-axes of `three` elements meet those of `many`, which are cut into tiles. */
-static int NAME(fewer)(
-    const Convolution *p, int64_t examples, int64_t features, const int64_t *three, const int64_t *many)
+/* Where the words of the image are not many, they are made first. A task makes those of some of the
+kernels, which it alone reads, so that they stay in the second cache: kernels are read from memory
+once, and their words, nearly twice as many elements, do not go there and back. */
+
+static void NAME(few_words)(void *work, int64_t index)
 {
-    if (sizeof(T) != 4 || features < 32 || p->outputs < 32)
-        return 0;
+    NAME(Winograd) *plan = work;
+    const Convolution *p = plan->p;
+    const NAME(Runs) *all = plan->all;
+    int64_t f0 = index * FEATURES, f1 = NAME(least)(f0 + FEATURES, p->features), width = plan->columns;
+    T *copy = stretto_scratch(SLOT_A, (size_t)(all->lines * 2 * all->plane + 2 * LANES) * sizeof(T));
+    T *words = stretto_scratch(SLOT_B, (size_t)(WORDS * (width + LANES)) * sizeof(T));
+    if (!copy || !words) {
+        plan->failed = 1;
+        return;
+    }
+    /* What is written past the words of one feature may be another task's. */
+    const T *lhs = (const T *)p->lhs + plan->group * p->lhs_stride[G];
+    for (int64_t f = f0; f < f1; f++) {
+        NAME(feature_words)(p, lhs + f * p->lhs_stride[F], all, copy, words, width + LANES);
+        for (int64_t w = 0; w < WORDS; w++)
+            NAME(copied)(words + w * (width + LANES), width, plan->image + w * plan->apart + f * width);
+    }
+}
+
+static void NAME(few_outputs)(void *work, int64_t index)
+{
+    NAME(Winograd) *plan = work;
+    const Convolution *p = plan->p;
+    int64_t o0 = index * plan->rows, outputs = NAME(least)(p->outputs - o0, plan->rows);
+    int64_t width = plan->columns, high = outputs * width + LANES, apart = plan->depth * ROWS + LANES;
+    T *kernel = stretto_scratch(SLOT_B, (size_t)(NAME(up)(outputs, ROWS) / ROWS * WORDS * apart) * sizeof(T));
+    T *sums = stretto_scratch(SLOT_C, (size_t)(WORDS * high) * sizeof(T));
+    if (!kernel || !sums) {
+        plan->failed = 1;
+        return;
+    }
+    for (int64_t f0 = 0; f0 < p->features; f0 += plan->depth) {
+        int64_t k = NAME(least)(p->features - f0, plan->depth);
+        for (int64_t i = 0; i < outputs; i += ROWS)
+            NAME(kernel_words)(p, plan->group, o0 + i, f0, k, kernel + i / ROWS * WORDS * apart, apart);
+        for (int64_t w = 0; w < WORDS; w++)
+            NAME(winograd_product)(outputs, width, k, kernel + w * apart, WORDS * apart,
+                                   plan->image + w * plan->apart + f0 * width, sums + w * high, f0 > 0);
+    }
+    T *out = (T *)p->out + plan->group * p->out_stride[G] + o0 * p->out_stride[F];
+    if (NAME(winograd_out)(p, outputs, sums, width, high, plan->all, out))
+        plan->strange = 1;
+}
+
+/* All of a group by one thread. */
+static void NAME(few_group)(void *work, int64_t index)
+{
+    NAME(Winograd) *plan = work, own = *plan;
+    own.image = stretto_scratch(SLOT_SHARED, plan->size);
+    if (!own.image) {
+        plan->failed = 1;
+        return;
+    }
+    own.group = index;
+    for (int64_t i = 0; i * FEATURES < own.p->features; i++)
+        NAME(few_words)(&own, i);
+    for (int64_t i = 0; i * own.rows < own.p->outputs; i++)
+        NAME(few_outputs)(&own, i);
+    plan->failed |= own.failed;
+    plan->strange |= own.strange;
+}
+
+static int NAME(winograd_few)(
+    const XLA_FFI_CallFrame *frame, NAME(Winograd) *plan, int64_t threads, int *strange)
+{
+    const Convolution *p = plan->p;
+    plan->columns = NAME(up)(plan->tiles, LANES);
+    int64_t parts = (p->features + DEEPEST - 1) / DEEPEST, each = 2 * threads;
+    plan->depth = (p->features + parts - 1) / parts;
+    plan->rows = NAME(up)(NAME(least)((p->outputs + each - 1) / each, OUTPUTS), ROWS);
+    plan->apart = p->features * plan->columns + LANES;
+    plan->size = (size_t)(WORDS * plan->apart) * sizeof(T) + (size_t)plan->tiles * sizeof(NAME(Run));
+    plan->image = stretto_scratch(SLOT_SHARED, plan->size);
+    if (!plan->image)
+        return -1;
+    NAME(Runs) all = {.run = (NAME(Run) *)(plan->image + WORDS * plan->apart)};
+    NAME(cut)(plan, 0, plan->tiles, &all);
+    plan->all = &all;
+    if (p->groups >= each)
+        NAME(run_tasks)(frame, threads, p->groups, NAME(few_group), plan);
+    else
+        for (; plan->group < p->groups; plan->group++) {
+            NAME(run_tasks)(frame, threads, (p->features + FEATURES - 1) / FEATURES, NAME(few_words), plan);
+            NAME(run_tasks)(frame, threads, (p->outputs + plan->rows - 1) / plan->rows, NAME(few_outputs), plan);
+        }
+    *strange = plan->strange;
+    return plan->failed ? -1 : 0;
+}
+
+/* The tiles into which axes of `many` elements are cut, which meet those of `three`, or 0. */
+static int64_t NAME(tiles)(
+    const Convolution *p, int64_t examples, const int64_t *three, const int64_t *many)
+{
     for (int axis = 0; axis < 2; axis++)
         if (three[axis] != 3 || p->step[axis] != 1 || p->gap[axis] != 1 || p->spread[axis] != 1)
             return 0;
     int64_t tiles = examples * ((many[0] + 1) / 2) * ((many[1] + 1) / 2);
-    return tiles >= ENOUGH && examples * many[0] * many[1] >= 3 * tiles;
+    return examples * many[0] * many[1] >= 3 * tiles ? tiles : 0;
 }
 
+/* Whether fewer products are worth their words, as measured. For gradients by the kernel the bound
+grows with the vectors: words are turned one by one. */
 static int NAME(suits_winograd)(const Convolution *p)
 {
-    if (p->by_outputs)
-        return p->rhs_stride[X] == 1 && NAME(fewer)(p, p->features, p->batch, p->positions, p->window);
-    return p->out_stride[X] == 1 && NAME(fewer)(p, p->batch, p->features, p->window, p->positions);
+    if (sizeof(T) != 4)
+        return 0;
+    if (!p->by_outputs)
+        return p->features >= 32 && p->outputs >= 32 && p->out_stride[X] == 1
+            && NAME(tiles)(p, p->batch, p->window, p->positions) >= ENOUGH;
+    double side = (double)(p->batch * p->outputs) / (double)(p->batch + p->outputs);
+    double tiles = (double)NAME(tiles)(p, p->features, p->positions, p->window);
+    return p->rhs_stride[X] == 1 && tiles * side * side >= (32.0 * LANES) * (32.0 * LANES);
 }
 
 static int NAME(winograd)(
@@ -296,6 +437,8 @@ static int NAME(winograd)(
 {
     NAME(Winograd) plan = {.p = p, .across = (p->positions[1] + 1) / 2, .down = (p->positions[0] + 1) / 2};
     plan.tiles = p->batch * plan.across * plan.down;
+    if (WORDS * p->features * plan.tiles <= WORDS_OF_IMAGE)
+        return NAME(winograd_few)(frame, &plan, threads, strange);
     int64_t vectors = (plan.tiles + LANES - 1) / LANES;
     int64_t most = vectors <= MOST ? MOST : 3;
     plan.wide = (vectors + most - 1) / most;
@@ -324,6 +467,8 @@ of the above. The words of the image are the same, those of the gradient take no
 For each word a product sums over tiles, block by block of them: in one phase all make its words,
 turned so that those of a tile lie side by side, in the next they multiply. */
 
+#define TILES 128 /* of a block, where the words of the image are not many */
+#define WORDS_OF_SUMS (1 << 18) /* elements: of a task, in the second cache */
 #define WORDS_OF_BLOCK (1 << 20) /* elements of both sides: what stays in the nearer caches */
 
 typedef struct {
@@ -333,6 +478,7 @@ typedef struct {
     int64_t first, count;  /* rows of tiles of this block */
     int64_t group, width, high; /* features of the image, rounded up; tiles of ROWS outputs */
     int64_t image_apart, slope_apart, sum_apart; /* between words */
+    int64_t begin, some;   /* the first tile of ROWS outputs of `slope` and `sums`, and outputs there */
     T *image, *slope, *sums;
     int failed, strange;
 } NAME(Slopes);
@@ -393,12 +539,18 @@ UNROLL
             for (int64_t w = 0; w < WORDS; w++)
                 if (of_slope)
                     NAME(turn_rows)(words + w * ROWS * LANES, LANES,
-                                    plan->slope + (index * WORDS + w) * plan->slope_apart + tile * ROWS);
+                                    plan->slope + ((index - plan->begin) * WORDS + w) * plan->slope_apart
+                                        + tile * ROWS);
                 else
                     NAME(turn)(words + w * LANES * LANES, LANES,
                                plan->image + w * plan->image_apart + tile * plan->width + c0, plan->width);
         }
     }
+}
+
+static void NAME(image_sides)(void *work, int64_t index)
+{
+    NAME(winograd_sides)(work, ((NAME(Slopes) *)work)->high + index);
 }
 
 static void NAME(winograd_sums)(void *work, int64_t index)
@@ -417,10 +569,12 @@ static void NAME(winograd_slopes)(void *work, int64_t index)
     NAME(Slopes) *plan = work;
     const Convolution *p = plan->p;
     T *out = (T *)p->out + plan->group * p->out_stride[G] + index * p->out_stride[F];
-    T taps[TAPS][LANES] __attribute__((aligned(64)));
-    int strange = 0;
+    T taps[TAPS + LANES][LANES] __attribute__((aligned(64)));
+    memset(taps, 0, sizeof taps);
+    Vec strange = {0};
+    int even = p->out_stride[N] == TAPS && p->out_stride[Y] == 3 && p->out_stride[X] == 1;
     for (int64_t n = 0; n < p->batch; n += LANES) {
-        const T *from = plan->sums + index * plan->width + n;
+        const T *from = plan->sums + (index - plan->begin * ROWS) * plan->width + n;
         Vec row[3][4];
 UNROLL
         for (int x = 0; x < 4; x++) {
@@ -434,18 +588,56 @@ UNROLL
 UNROLL
         for (int y = 0; y < 3; y++) {
             Vec ends = (row[y][1] + row[y][2]) * (T)0.5;
-            STORE(taps[3 * y], row[y][0] + ends);
-            STORE(taps[3 * y + 1], (row[y][1] - row[y][2]) * (T)0.5);
-            STORE(taps[3 * y + 2], ends + row[y][3]);
+            Vec g0 = row[y][0] + ends, g1 = (row[y][1] - row[y][2]) * (T)0.5, g2 = ends + row[y][3];
+            STORE(taps[3 * y], g0);
+            STORE(taps[3 * y + 1], g1);
+            STORE(taps[3 * y + 2], g2);
+            strange += (g0 - g0) + (g1 - g1) + (g2 - g2);
         }
+        T *to = out + n * p->out_stride[N];
+        int64_t t0 = 0;
+        if (even && n + LANES < p->batch) /* with more than nine, over what follows */
+            for (; t0 == 0 || t0 + LANES <= TAPS; t0 += LANES)
+                NAME(turn)(taps[t0], LANES, to + t0, TAPS);
         for (int64_t l = 0; l < NAME(least)(LANES, p->batch - n); l++)
-            for (int t = 0; t < TAPS; t++) {
-                strange |= !(taps[t][l] - taps[t][l] == 0);
-                out[(n + l) * p->out_stride[N] + t / 3 * p->out_stride[Y] + t % 3 * p->out_stride[X]]
-                    = taps[t][l];
-            }
+            for (int64_t t = t0; t < TAPS; t++)
+                to[l * p->out_stride[N] + t / 3 * p->out_stride[Y] + t % 3 * p->out_stride[X]] = taps[t][l];
     }
-    if (strange)
+    for (int l = 0; l < LANES; l++)
+        if (!(strange[l] == 0))
+            plan->strange = 1;
+}
+
+/* Where the words of the image are not many: a task makes those of some outputs, multiplies them, and
+writes the result while the products are near. */
+static void NAME(few_slopes)(void *work, int64_t index)
+{
+    NAME(Slopes) *plan = work, own = *plan;
+    const Convolution *p = plan->p;
+    int64_t o0 = index * plan->some, outputs = NAME(least)(p->outputs - o0, plan->some);
+    int64_t high = NAME(up)(outputs, ROWS) / ROWS, rows = p->features * plan->down;
+    own.begin = o0 / ROWS;
+    own.slope = stretto_scratch(SLOT_C, (size_t)(WORDS * (high * own.slope_apart + own.sum_apart)) * sizeof(T));
+    if (!own.slope) {
+        plan->failed = 1;
+        return;
+    }
+    own.sums = own.slope + WORDS * high * own.slope_apart;
+    for (own.first = 0; own.first < rows && !own.failed; own.first += own.rows) {
+        own.count = NAME(least)(rows - own.first, own.rows);
+        for (int64_t i = 0; i < high; i++)
+            NAME(winograd_sides)(&own, own.begin + i);
+        for (int64_t w = 0; w < WORDS; w++)
+            NAME(winograd_product)(high * ROWS, own.width, own.count * own.across,
+                                   own.slope + w * own.slope_apart, WORDS * own.slope_apart,
+                                   own.image + w * own.image_apart + own.first * own.across * own.width,
+                                   own.sums + w * own.sum_apart, own.first > 0);
+    }
+    for (int64_t o = 0; o < outputs; o++)
+        NAME(winograd_slopes)(&own, o0 + o);
+    if (own.failed)
+        plan->failed = 1;
+    if (own.strange)
         plan->strange = 1;
 }
 
@@ -457,19 +649,37 @@ static int NAME(winograd_by_kernel)(
     plan.high = (p->outputs + ROWS - 1) / ROWS;
     int64_t rows = p->features * plan.down, both = WORDS * (plan.width + plan.high * ROWS);
     int64_t most = WORDS_OF_BLOCK / (both * plan.across) > 1 ? WORDS_OF_BLOCK / (both * plan.across) : 1;
+    int64_t few = WORDS * rows * plan.across * plan.width <= WORDS_OF_IMAGE;
+    if (few) {
+        most = TILES / plan.across + 1;
+        plan.some = WORDS_OF_SUMS / (WORDS * plan.width);
+        plan.some = NAME(up)(NAME(least)(plan.some, (p->outputs + 2 * threads - 1) / (2 * threads)), ROWS);
+    }
     int64_t blocks = (rows + most - 1) / most;
     plan.rows = (rows + blocks - 1) / blocks;
     int64_t tiles = plan.rows * plan.across + LANES;
     plan.image_apart = tiles * plan.width + LANES;
     plan.slope_apart = tiles * ROWS + LANES;
-    plan.sum_apart = plan.high * ROWS * plan.width + LANES;
+    plan.sum_apart = (few ? plan.some : plan.high * ROWS) * plan.width + LANES;
     size_t size = (size_t)(WORDS * (plan.image_apart + plan.high * plan.slope_apart + plan.sum_apart));
+    if (few) {
+        plan.image_apart = (rows * plan.across + LANES) * plan.width + LANES;
+        size = (size_t)(WORDS * plan.image_apart);
+    }
     plan.image = stretto_scratch(SLOT_SHARED, size * sizeof(T));
     if (!plan.image)
         return -1;
     plan.slope = plan.image + WORDS * plan.image_apart;
     plan.sums = plan.slope + WORDS * plan.high * plan.slope_apart;
     for (; plan.group < p->groups; plan.group++) {
+        if (few) {
+            plan.count = rows;
+            NAME(run_tasks)(frame, threads, plan.width / LANES, NAME(image_sides), &plan);
+            NAME(run_tasks)(frame, threads, (p->outputs + plan.some - 1) / plan.some, NAME(few_slopes), &plan);
+            if (plan.failed)
+                return -1;
+            continue;
+        }
         for (plan.first = 0; plan.first < rows; plan.first += plan.rows) {
             plan.count = NAME(least)(rows - plan.first, plan.rows);
             NAME(run_tasks)(frame, threads, plan.high + plan.width / LANES, NAME(winograd_sides), &plan);
@@ -485,6 +695,13 @@ static int NAME(winograd_by_kernel)(
 
 #undef WORDS
 #undef WORDS_OF_BLOCK
+#undef WORDS_OF_IMAGE
+#undef WORDS_OF_SUMS
+#undef TILES
 #undef TAPS
 #undef MOST
 #undef ENOUGH
+#undef OUTPUTS
+#undef DEEPEST
+#undef FEATURES
+#undef FAR
