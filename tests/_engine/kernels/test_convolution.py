@@ -257,6 +257,36 @@ def test_an_output_reads_its_own_window_alone():
     }
 
 
+APART = {
+    # image, kernel, padding: a step of two, whose gradient by the image is of a spread image
+    "three by three": ((2, 12, 28, 30), (20, 12, 3, 3), ((1, 1), (1, 1))),
+    "odd sides": ((3, 9, 17, 27), (7, 9, 3, 3), ((0, 1), (1, 0))),
+    "residues without elements": ((2, 9, 24, 24), (17, 9, 1, 1), ((0, 0), (0, 0))),
+    "even windows, wide borders": ((1, 6, 20, 32), (33, 6, 4, 2), ((3, 2), (1, 1))),
+    "large windows": ((1, 5, 40, 36), (9, 5, 7, 8), ((2, 3), (3, 3))),
+    "a sum in parts, short rows": ((4, 130, 14, 14), (200, 130, 3, 3), ((1, 1), (1, 1))),
+    "more than a slab": ((2, 8, 96, 96), (136, 8, 3, 3), ((1, 1), (1, 1))),
+}
+
+
+@with_kernels
+@pytest.mark.parametrize("case", APART)
+@pytest.mark.parametrize("members", [0, 2, 5])
+def test_images_that_are_spread_out_by_two(case, members):
+    """Values and both gradients are those of XLA."""
+    image, kernel, padding = APART[case]
+    lead = (members,) * bool(members)
+    x, w = drawn(*lead, *image), drawn(*lead, *kernel, seed=1)
+    one = functools.partial(lax.conv_general_dilated, window_strides=(2, 2), padding=padding)
+    f = st.vmap(one) if members else one
+    ct = drawn(*f(x, w).shape, seed=2)
+    got = st.jit(values_and_gradients(f))(x, w, ct)
+    with st.config(kernels=False):
+        expected = st.jit(values_and_gradients(f))(x, w, ct)
+    for one_of, other in zip(got, map(np.asarray, expected), strict=True):
+        close(one_of, other, np.float32)
+
+
 _BITS = """
 import hashlib, sys
 import numpy as np
@@ -271,6 +301,7 @@ for image, kernel, step in [
     ((3, 32, 21, 21), (40, 32, 3, 3), 1),
     ((4, 128, 7, 7), (130, 128, 3, 3), 1),
     ((2, 64, 80, 96), (64, 64, 3, 3), 1),
+    ((4, 130, 14, 14), (136, 130, 3, 3), 2),
 ]:
     x, w = rng.standard_normal(image, "f"), rng.standard_normal(kernel, "f")
     f = lambda x, w: (lax.conv_general_dilated(x, w, (step, step), "SAME") ** 2).sum()
@@ -303,7 +334,7 @@ def test_the_lower_level_passes_too():
     environment = {**os.environ, "STRETTO_KERNELS_LEVEL": "avx2"}
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-        + ["-k", "geometry or called or members or fewer or window"],
+        + ["-k", "geometry or called or members or fewer or window or spread"],
         env=environment,
         cwd=ROOT,
         capture_output=True,

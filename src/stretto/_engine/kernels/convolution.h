@@ -13,6 +13,7 @@ lies along the lanes:
   the window, and is a convolution of its own, without the zeros. With a step, places of a row are
   copied apart by residue, so that what a vector reads lies side by side.
 - By fewer products: windows of three by three (winograd.h).
+- By panels: images that are spread out by two (panels.h).
 - By few: the same where a group has few outputs or features, such as one for each channel: each
   output is read from the bordered rows on its own, and rows with their borders are one long run.
 - By outputs: lanes are output features, and the image's elements are repeated along them. For large
@@ -89,6 +90,19 @@ static inline void NAME(halves)(const T *from, int64_t count, int half, int64_t 
 #endif
     for (; i < count; i++)
         to[2 * i] = from[i];
+}
+
+/* Put two vectors into each other: the first of one, the first of the other, and so on. */
+static inline void NAME(paired)(Vec one, Vec other, T *to)
+{
+#if defined(__GNUC__) && !defined(__clang__)
+    NAME(Places) l = NUMBERED, low = (l >> 1) + ((l & 1) * LANES), high = low + LANES / 2;
+    STORE(to, __builtin_shuffle(one, other, low));
+    STORE(to + LANES, __builtin_shuffle(one, other, high));
+#else
+    for (int l = 0; l < LANES; l++)
+        to[2 * l] = one[l], to[2 * l + 1] = other[l];
+#endif
 }
 
 /* A bordered copy of a part of the image */
@@ -961,6 +975,7 @@ static int NAME(by_elements)(const XLA_FFI_CallFrame *frame, const Convolution *
 }
 
 #include "winograd.h"
+#include "panels.h"
 
 /* The whole */
 
@@ -981,6 +996,8 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     if (p->by_outputs && elements)
         return p->outputs <= 4 ? NAME(by_elements)(frame, p, threads)
                                : NAME(by_outputs)(frame, p, threads);
+    if (NAME(suits_panels)(p))
+        return NAME(by_panels)(frame, p, threads);
     for (int64_t y = 0; y < p->spread[0]; y++)
         for (int64_t x = 0; x < p->spread[1]; x++) {
             Convolution one = *p;

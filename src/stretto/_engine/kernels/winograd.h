@@ -148,19 +148,6 @@ UNROLL
         }
 }
 
-/* Put two vectors into each other: the first of one, the first of the other, and so on. */
-static inline void NAME(paired)(Vec one, Vec other, T *to)
-{
-#if defined(__GNUC__) && !defined(__clang__)
-    NAME(Places) l = NUMBERED, low = (l >> 1) + ((l & 1) * LANES), high = low + LANES / 2;
-    STORE(to, __builtin_shuffle(one, other, low));
-    STORE(to + LANES, __builtin_shuffle(one, other, high));
-#else
-    for (int l = 0; l < LANES; l++)
-        to[2 * l] = one[l], to[2 * l + 1] = other[l];
-#endif
-}
-
 /* The outputs of one feature's words. Returns zeros, or NaN if any is not finite. */
 static inline Vec NAME(winograd_outputs)(
     const Convolution *p, const T *words, int64_t apart, const NAME(Run) *run, int64_t runs, T *out)

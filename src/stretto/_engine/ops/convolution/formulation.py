@@ -42,7 +42,12 @@ _SHALLOW = 256
 """The terms of a sum up to which a gradient by the kernel is mostly writing, if it is large."""
 
 _NARROW = 12
-"""The fewest positions of a row for which a spread image is taken apart by residues."""
+"""The fewest positions of a row for which a spread image is taken apart by residues, or a window of
+one element with a step is not a product of what is cut out."""
+
+_BROAD = 128
+"""The features and outputs from which narrower rows of a spread image pay, and the features up to
+which a window of one element with a step does."""
 
 _FEWEST_TERMS = 16
 """The fewest terms of a sum: with fewer, writing the result is all that takes time."""
@@ -73,9 +78,10 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
         return not (shallow and forms.suits_positions_together(op, lhs, rhs, out))
     if forms.suits_scattered(op, lhs, rhs) or forms.suits_pointwise(op, lhs, rhs):
         return False  # products, and elements moved
-    if elements == 1 and max(op.strides) > 1:
+    narrow = out.shape[op.dims.out_spec[-1]] < _NARROW * op.lhs_dilation[-1]
+    if elements == 1 and max(op.strides) > 1 and (narrow or inputs > _BROAD):
         return False
-    if spread > 1 and out.shape[op.dims.out_spec[-1]] < _NARROW * op.lhs_dilation[-1]:
+    if spread > 1 and narrow and min(inputs, rhs.shape[op.dims.rhs_spec[0]] // groups) < _BROAD:
         return False  # each residue of positions has rows too short for what they cost
     return groups > 1 or inputs * elements >= _FEWEST_TERMS * spread
 
