@@ -844,6 +844,9 @@ static int NAME(by_outputs)(const XLA_FFI_CallFrame *frame, const Convolution *p
         int64_t each = (2 * threads + tasks - 1) / tasks * plan.tall;
         plan.examples = (p->batch + each - 1) / each;
         plan.tall = (p->batch + plan.examples - 1) / plan.examples;
+        /* Few examples, such as three colours: a task packs fewer outputs. */
+        while (p->groups * plan.tall * plan.wide < 2 * threads && p->outputs >= 4 * LANES * plan.wide)
+            plan.wide++;
     }
     plan.columns = NAME(up)((p->outputs + plan.wide - 1) / plan.wide, LANES);
     plan.wide = (p->outputs + plan.columns - 1) / plan.columns;
