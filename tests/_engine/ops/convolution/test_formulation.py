@@ -141,6 +141,13 @@ SUITS = {
     "few positions, few terms": ((8, 1, 258), (8, 1, 256), {}, False),
     "few positions, more terms": ((8, 1, 259), (8, 1, 257), {}, True),
     "few positions, more inputs": ((8, 8, 18), (8, 8, 16), {}, True),
+    "few terms of three by three": (
+        (128, 4, 8, 8),
+        (127, 4, 8, 8),
+        {"padding": ((1, 1),) * 2},
+        False,
+    ),
+    "fewer products": ((128, 4, 8, 8), (128, 4, 8, 8), {"padding": ((1, 1),) * 2}, True),
     "one position": ((8, 1, 256), (8, 1, 256), {}, True),
 }
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from stretto._engine.core.config import config
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
@@ -40,6 +42,10 @@ microseconds."""
 
 _SHALLOW = 256
 """The terms of a sum up to which a gradient by the kernel is mostly writing, if it is large."""
+
+_FEWER = 1 << 18
+"""The tiles of two by two, times the square of features times outputs over their sum, from which a
+gradient by kernels of three by three takes fewer products."""
 
 _NARROW = 12
 """The fewest positions of a row for which a spread image is taken apart by residues, or a window of
@@ -74,7 +80,7 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
     if lanes_are_outputs(op, rhs.shape, out.shape):
         # A product comes out as the kernel lies, where that is most of the work.
         several = max([out.shape[a] for a in op.dims.out_spec[2:]]) > 1
-        shallow = several and inputs * elements <= _SHALLOW
+        shallow = several and inputs * elements <= _SHALLOW and not _takes_fewer(op, lhs, rhs, out)
         return not (shallow and forms.suits_positions_together(op, lhs, rhs, out))
     if forms.suits_scattered(op, lhs, rhs) or forms.suits_pointwise(op, lhs, rhs):
         return False  # products, and elements moved
@@ -84,6 +90,22 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
     if spread > 1 and narrow and min(inputs, rhs.shape[op.dims.rhs_spec[0]] // groups) < _BROAD:
         return False  # each residue of positions has rows too short for what they cost
     return groups > 1 or inputs * elements >= _FEWEST_TERMS * spread
+
+
+def _takes_fewer(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> bool:
+    """Say whether the kernel of a gradient by kernels of three by three takes fewer products.
+
+    The bound is ``suits_winograd``'s in ``kernels/winograd.h``.
+    """
+    (n, *_), (o, i, *window) = op.dims[:2]
+    if [out.shape[a] for a in op.dims.out_spec[2:]] != [3, 3] or out.dtype != np.float32:
+        return False
+    if {*op.strides, *op.lhs_dilation, *op.rhs_dilation} != {1}:
+        return False
+    batch = lhs.shape[n] // op.batch_groups
+    outputs = rhs.shape[o] // (op.feature_groups * op.batch_groups)
+    tiles = rhs.shape[i] * math.prod([(rhs.shape[a] + 1) // 2 for a in window])
+    return tiles * (batch * outputs / (batch + outputs)) ** 2 >= _FEWER
 
 
 def lanes_are_outputs(op: Any, kernel: Sequence[int], out: Sequence[int]) -> bool:
