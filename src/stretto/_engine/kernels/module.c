@@ -46,7 +46,8 @@ static const Level *level_of(const char *name)
 
 /* What XLA calls */
 
-/* Answer XLA's question for the version of the interface: 1 if this was one. */
+/* Answer XLA's question for the version of the interface: 1 if this was one. A call has the memory
+of its run looked at. */
 static int answered(XLA_FFI_CallFrame *frame)
 {
     XLA_FFI_Extension_Base *extension = frame->extension_start;

@@ -103,7 +103,7 @@ static int is_small(uintptr_t at)
 /* Look where an address lies, and advise if that is a block: 1 if so. */
 static int found_block(uintptr_t at)
 {
-    Range range;
+    Range range = {0}; /* nothing, if nobody tells */
     if (is_small(at))
         return 0;
     if (mapping(at, &range) && range.end - range.begin >= BLOCK) {
