@@ -8,7 +8,16 @@ from stretto import jit
 from stretto import numpy as snp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.errors import ProgramError
-from stretto._engine.core.program import Equation, Literal, Program, Var, as_literal, check, literal
+from stretto._engine.core.program import (
+    Equation,
+    Literal,
+    Program,
+    Var,
+    as_literal,
+    check,
+    is_number,
+    literal,
+)
 from stretto._engine.core.types import array_type
 from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.arithmetic import ADD, NEG
@@ -16,6 +25,14 @@ from stretto._engine.ops.trigonometric import SIN
 
 F32 = array_type((2,), np.dtype(np.float32))
 I32 = array_type((2,), np.dtype(np.int32))
+
+
+def test_literals_of_a_number():
+    for value in (0.0, -0.0):
+        assert is_number(Literal(np.float32(value), F32), 0)
+    assert is_number(Literal(np.True_, array_type((), np.dtype(bool))), 1)
+    assert not is_number(Literal(np.float32("nan"), F32), 0)
+    assert not is_number(Literal(np.float32(2), F32), 0) and not is_number(Var(F32), 0)
 
 
 def test_printing():

@@ -61,6 +61,11 @@ class Literal:
 Atom: TypeAlias = Var | Literal
 
 
+def is_number(a: Atom, value: float) -> bool:
+    """Say whether an atom is a literal of this number; zeros of both signs are one."""
+    return isinstance(a, Literal) and bool(a.value == value)
+
+
 def as_literal(value: np.ndarray, type: ArrayType) -> Literal | None:
     """Return the literal for an array with no element or one, or one broadcast; otherwise None."""
     if not value.size:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stretto._engine.core.program import Equation, Literal, Program
+from stretto._engine.core.program import Equation, Literal, Program, is_number
 from stretto._engine.core.rewriting import drop_dead, in_order, remember, with_equations
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import DTYPES
@@ -187,7 +187,7 @@ class _Attention:
         e = self.graph.made(self.shift)
         if e is not None and isinstance(e.primitive, Select):
             condition, zero, greatest = e.inputs
-            demand(_is_number(zero, 0) and self.is_least(condition))
+            demand(is_number(zero, 0) and self.is_least(condition))
             demand(self.reduced(greatest, ReduceMax, self.scores))
             self.take(e)
             return True
@@ -200,7 +200,7 @@ class _Attention:
         if e is None or not isinstance(e.primitive, Eq):
             return False
         self.take(e)
-        number = _is_number(e.inputs[1], -np.inf)
+        number = is_number(e.inputs[1], -np.inf)
         return number and self.reduced(e.inputs[0], ReduceMax, self.scores)
 
     def is_total(self, atom: Any) -> bool:
@@ -517,7 +517,7 @@ class _Gradients:
         demand(isinstance(e.primitive, Select))
         condition, x, y = e.inputs
         inverted = y is v
-        demand(_is_number(x if inverted else y, 0) and (x is v or inverted))
+        demand(is_number(x if inverted else y, 0) and (x is v or inverted))
         again = _Operand(graph, condition, dims)
         if kind == "causal":
             row = leaves_of(of.dims[:-1])[-1]
@@ -578,10 +578,6 @@ def _is_worth_it(g: Geometry) -> bool:
     sizes = g.features, g.columns
     fits = least <= min(sizes) and max(sizes) <= most
     return fits and g.rows * g.keys * (g.features + g.columns) >= _WORTH
-
-
-def _is_number(a: Any, value: float) -> bool:
-    return isinstance(a, Literal) and float(a.value) == value
 
 
 class _Graph:
@@ -728,7 +724,7 @@ class _Graph:
         e = self.made(atom)
         while e is not None and isinstance(e.primitive, Select):
             condition, yes, no = e.inputs
-            if not (_is_number(yes, 1) and _is_number(no, 0)):
+            if not (is_number(yes, 1) and is_number(no, 0)):
                 return None
             again = _Operand(self, condition, dims)
             atom, dims = again.atom, again.dims

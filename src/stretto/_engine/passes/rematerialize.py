@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from stretto._engine.core.primitive import Kernel
-from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
+from stretto._engine.core.program import Atom, Equation, Program, Var, is_number
 from stretto._engine.core.rewriting import (
     changed_inside,
     live,
@@ -194,14 +194,10 @@ def _masks_again(
             continue
         x, zero = compared.inputs
         chosen, other = e.inputs[1:] if isinstance(compared.primitive, Gt) else e.inputs[:0:-1]
-        if x is chosen and _is_zero(zero) and _is_zero(other):
+        if x is chosen and is_number(zero, 0) and is_number(other, 0):
             own = [e.outputs[0], zero]
             again[mask] = [Equation(compared.primitive, own, [mask], compared.place)]
     return again
-
-
-def _is_zero(a: Atom) -> bool:
-    return isinstance(a, Literal) and a.value == 0
 
 
 def _cheap(primitive: Any) -> bool:
