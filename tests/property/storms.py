@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 import stretto as st
 from stretto._engine.kernels import LEVEL, WITHOUT, kernels
 
-__all__ = ["Storm", "main"]
+__all__ = ["Storm", "find_wrong_numbers", "main"]
 
 
 _QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -35,6 +35,25 @@ class Storm(NamedTuple):
     things: str
     check: Callable[[int], tuple[str, str, Sequence[np.ndarray]]]
     """Runs the case of a seed: what is wrong, or nothing; the case in words; its results."""
+
+
+def find_wrong_numbers(
+    disagreement: Callable[[list[np.ndarray]], str],
+    got: Sequence[np.ndarray],
+    names: Mapping[int, str],
+    much: float,
+) -> None:
+    """Assert that a storm finds numbers that are off by so many times the largest, and NaN.
+
+    The results, by place, are called by these names.
+    """
+    assert disagreement([*got]) == ""
+    for k, name in names.items():
+        wrong = [np.array(a) for a in got]
+        wrong[k].flat[-1] += 1 + much * abs(wrong[k]).max()
+        assert disagreement(wrong).startswith(name)
+        wrong[k].flat[-1] = np.nan
+        assert "not finite" in disagreement(wrong)
 
 
 def main(storm: Storm, arguments: Sequence[str] | None = None) -> int:
