@@ -92,7 +92,8 @@ def gives_huge_pages():
 @pytest.mark.skipif(bool(WITHOUT), reason=f"there are no kernels: {WITHOUT}")
 @pytest.mark.skipif(not gives_huge_pages(), reason="this system gives no huge pages")
 def test_kernels_advise_huge_pages_for_them():
-    assert faults(STRETTO_HUGE_PAGES="1") < 1_000
+    # The two ends of the block, which fill no huge page, take up to 511 pages each.
+    assert faults(STRETTO_HUGE_PAGES="1") < 2_000
     assert faults("st.config.huge_pages = False", STRETTO_HUGE_PAGES="1") > 8_000
 
 
