@@ -1,5 +1,7 @@
 """Loops with a known number of steps: the laws, plain loops, types, refusals."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +16,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import restrict
 from stretto._engine.higher_order.scan import Scan
+from stretto._engine.kernels import WITHOUT
 from stretto.laws import f32, f64, i32, law
 
 scan = st.lax.scan
@@ -569,3 +572,37 @@ def test_slopes_of_what_is_not_chosen_in_a_step_are_zero(name):
     known = [[1, 0, 0.5], [0.25, 0, 0.2]]
     np.testing.assert_allclose(st.grad(loss)(xs), known, rtol=1e-6)
     np.testing.assert_allclose(st.jit(st.grad(loss))(xs), known, rtol=1e-6)
+
+
+@pytest.mark.skipif(bool(WITHOUT), reason=f"there are no kernels: {WITHOUT}")
+def test_large_results_of_all_steps_are_not_filled_with_zeros_first():
+    def run(x, xs):
+        return scan(lambda h, x: (h + 1, (x * h, x - h)), x, xs)
+
+    large, small = snp.ones((4, 1 << 16)), snp.ones((4, (1 << 16) - 1))
+    for xs, count in ((large, 2), (small, 0)):
+        text = st.jit(run).lower(1.0, xs).as_text()
+        assert text.count("stretto_unwritten") == count
+    with st.config(kernels=False):
+        assert "stretto_unwritten" not in st.jit(run).lower(1.0, large).as_text()
+    numbers = re.findall(
+        r"stretto_unwritten.*numbers = (.*?>)", st.jit(run).lower(1.0, large).as_text()
+    )
+    assert len(set(numbers)) == 2  # two that are equal would be one, and be copied
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize("unroll", [1, 2])
+def test_all_of_large_results_is_written(reverse, length, unroll):
+    xs = snp.arange(length * (1 << 18), dtype=snp.float32).reshape(length, 1 << 18)
+
+    def run(h, xs):
+        step = lambda h, x: (h + 1, (x + h, x.astype("int32") * 2, x > h))
+        return scan(step, h, xs, reverse=reverse, unroll=unroll)
+
+    inner = lambda x: scan(run, snp.float32(1), snp.stack([x, 2 * x]))
+    for f in (lambda x: run(snp.float32(1), x), inner):
+        got, want = st.jit(f)(xs), f(xs)
+        for a, b in zip(st.tree.leaves(got), st.tree.leaves(want), strict=True):
+            np.testing.assert_array_equal(a, b)

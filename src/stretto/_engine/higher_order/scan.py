@@ -144,9 +144,10 @@ class Scan(ControlFlow):
         """
         consts, carry, xs = self._parts(operands)
         out_types = self.body.out_types[self.carry :]
-        stacks = [b.splat(0, array_type((self.length, *t.shape), t.dtype)) for t in out_types]
+        stacked = [array_type((self.length, *t.shape), t.dtype) for t in out_types]
         if not self.length:
-            return [*carry, *stacks]
+            return [*carry, *[b.splat(0, t) for t in stacked]]
+        stacks = [b.unwritten(t) for t in stacked]
         sizes = (1, len(consts), len(carry), len(xs))
         unroll = 1 if is_size(self.length) else self.unroll
         turns, rest = divmod(self.length, unroll)

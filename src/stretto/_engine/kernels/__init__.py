@@ -52,7 +52,7 @@ def _load() -> tuple[Any, str, str]:
     return module, level, ""
 
 
-_REVISION = 5
+_REVISION = 6
 """The revision that this package calls; kernels built from another source are not used."""
 
 kernels, LEVEL, WITHOUT = _load()

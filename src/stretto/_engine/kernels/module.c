@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 5
+#define REVISION 6
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -68,6 +68,13 @@ static const int64_t *numbers(const XLA_FFI_CallFrame *frame, size_t count)
         return NULL;
     const XLA_FFI_Array *array = frame->attrs.attrs[0];
     return array->dtype == XLA_FFI_DataType_S64 && array->size == count ? array->data : NULL;
+}
+
+/* Memory that a loop is going to write, all of it: what is in it before is nobody's business. */
+static XLA_FFI_Error *unwritten(XLA_FFI_CallFrame *frame)
+{
+    answered(frame);
+    return NULL;
 }
 
 enum { PRODUCT_NUMBERS = 3 + 5 * BATCH_AXES + 7 };
@@ -360,7 +367,7 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
         XLA_FFI_Handler *handler;
     } all[] = {
         {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows},
-        {"stretto_loop", loop},
+        {"stretto_loop", loop}, {"stretto_unwritten", unwritten},
         {"stretto_attention", attention}, {"stretto_attention_gradient", attention_gradient}};
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {

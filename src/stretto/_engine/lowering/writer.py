@@ -14,8 +14,8 @@ import numpy as np
 
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.program import Var
-from stretto._engine.core.sizes import Size
-from stretto._engine.core.types import ArrayType, array_type, kind_of
+from stretto._engine.core.sizes import Size, is_size
+from stretto._engine.core.types import ArrayType, array_type, bytes_of, kind_of
 from stretto._engine.kernels import DTYPES
 from stretto._engine.lowering import attention, convolutions
 from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
@@ -34,6 +34,9 @@ from stretto._engine.ops.convolution.formulation import suits_kernel
 
 _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""
+
+_LARGE = 1 << 20
+"""The bytes from which on zeros that nobody reads are not written."""
 
 _NOT_BETWEEN_SCALARS = {"while", "case", "custom_call"}
 """XLA's kernels for reductions cannot have these inside, nor arrays; some end the process."""
@@ -562,6 +565,18 @@ class Writer:
         self._facts.kernel_rows += target == "stretto_rows"
         self._facts.kernel_attention += target.startswith("stretto_attention")
         return self.custom_call(target, operands, outs, {"numbers": self.ints(numbers)}, layouts)
+
+    def unwritten(self, type: ArrayType) -> Operand:
+        """Return an array that is all written before it is read: zeros, unless that takes time.
+
+        XLA has no operation for it. Five ResNet-18's gradients are 220 MB, whose zeros take as long
+        as a tenth of the step.
+        """
+        if any([is_size(n) for n in type.shape]) or bytes_of(type) < _LARGE:
+            return self.splat(0, type)
+        self._count += 1  # no two are equal, or XLA would have one for both, and copy it
+        found = self.called_kernel("stretto_unwritten", [], [type], [self._count])
+        return self.splat(0, type) if found is None else found[0]
 
     def called_attention(
         self, geometry: Any, operands: Sequence[Operand], outs: Sequence[ArrayType]

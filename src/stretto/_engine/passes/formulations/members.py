@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import record_closed, standing_at
 from stretto._engine.core import cost
 from stretto._engine.core.config import config
@@ -26,13 +25,13 @@ from stretto._engine.core.cost import Machine
 from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.machine import memory
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
-from stretto._engine.core.rewriting import drop_dead
+from stretto._engine.core.rewriting import drop_dead, used_inputs
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
-from stretto._engine.ops.layout import Transpose, reshape
+from stretto._engine.ops.layout import Transpose
 from stretto._engine.passes.formulations.forms import (
     MOST_WRITTEN,
     Choice,
@@ -44,6 +43,7 @@ from stretto._engine.passes.formulations.forms import (
     of_convolution,
     of_product,
 )
+from stretto._engine.passes.formulations.in_turn import halves, in_turns
 
 _MOST_EQUATIONS = 20_000
 """The most equations that written-out members may have together."""
@@ -86,6 +86,16 @@ class _Walk:
             outs = standing_at(state.interpreter, equation, self.apply, equation, values)
             known.update(zip(equation.outputs, outs, strict=True))
         return [read(a) for a in program.outputs]
+
+    def of_all(self, program: Program, over: Sequence[bool], args: Sequence[Any]) -> list[Any]:
+        """Apply it to arrays with members along axis 0 where ``over`` says so, as all results."""
+        values = [Whole(x, 0) if m else Shared(x) for x, m in zip(args, over, strict=True)]
+        return [
+            broadcast_to(o.value, (self.size, *o.value.shape))
+            if isinstance(o, Shared)
+            else o.front()
+            for o in self.run(program, values)
+        ]
 
     def apply(self, equation: Equation, values: list[Any]) -> list[Any]:
         """Apply the operation of an equation; return its outputs."""
@@ -200,56 +210,42 @@ def plan_members(
         for t, m in zip(program.in_types, over, strict=True)
     ]
     if plan is Plan.IN_TURN:
-        return _in_chunks(program, size, 1, over, types), []
+        return _in_turns(program, size, 1, over, types, machine)
     if plan is Plan.AUTO:
-        work = work_of(_without_transposes(program), over, machine)
-        count, times = best_chunk(work, size, machine)
+        count, times = best_chunk(work_of(program, over, machine), size, machine)
         if count < size:
-            body, decisions = program, []
-            if count > 1:
-                body, decisions = plan_members(program, count, over, Plan.AT_ONCE, machine)
-            return _in_chunks(body, size, count, over, types), [
-                _chunk_decision(program, size, count, times),
-                *decisions,
-            ]
+            looped, decisions = _in_turns(program, size, count, over, types, machine)
+            return looped, [_chunk_decision(program, size, count, times), *decisions]
     walk = _Walk(size, plan, machine)
 
     def all_members(*xs: Any) -> Any:
-        values = [Whole(x, 0) if m else Shared(x) for x, m in zip(xs, over, strict=True)]
-        outs = walk.run(program, values)
-        in_front = [
-            broadcast_to(o.value, (size, *o.value.shape)) if isinstance(o, Shared) else o.front()
-            for o in outs
-        ]
-        return in_front, None
+        return walk.of_all(program, over, xs), None
 
     result, _ = record_closed(all_members, types, f"vmap_{program.name}")
     return result, walk.decisions
 
 
-def _in_chunks(
-    program: Program, size: int, count: int, over: Sequence[bool], types: Sequence[ArrayType]
-) -> Program:
-    """Return a loop over members, ``count`` of them in each iteration.
-
-    ``program`` is for so many.
-    """
-    moving = [v for v, m in zip(program.inputs, over, strict=True) if m]
-    still = [v for v, m in zip(program.inputs, over, strict=True) if not m]
-    body = Program([*still, *moving], program.equations, program.outputs, program.name)
-    loop = higher_order.scan.Scan(body, size // count, len(still), 0)
-
-    def run(*xs: Any) -> Any:
-        held = [x for x, m in zip(xs, over, strict=True) if not m]
-        own = [x for x, m in zip(xs, over, strict=True) if m]
-        if count > 1:
-            own = [reshape(x, (size // count, count, *x.shape[1:])) for x in own]
-        outs = loop(*held, *own)
-        if count > 1:
-            outs = [reshape(o, (size, *o.shape[2:])) for o in outs]
-        return outs, None
-
-    return record_closed(run, types, f"vmap_{program.name}")[0]
+def _in_turns(
+    program: Program,
+    size: int,
+    count: int,
+    over: Sequence[bool],
+    types: Sequence[ArrayType],
+    machine: Machine,
+) -> tuple[Program, list[Decision]]:
+    """Return the program in a loop over members, so many in each iteration, and the decisions."""
+    parts = halves(program, over)
+    inside = program if parts is None else parts.loop
+    decisions: list[Decision] = []
+    if count > 1:
+        inside, decisions = plan_members(inside, count, over, Plan.AT_ONCE, machine)
+    if parts is None:
+        return in_turns(inside, size, count, over, types), decisions
+    last = parts.behind
+    own = (*over, *[True] * len(parts.loop.outputs))
+    walk = _Walk(size, Plan.AT_ONCE, machine)
+    behind = lambda *xs: walk.of_all(last, own, xs)
+    return in_turns(inside, size, count, over, types, behind), decisions
 
 
 def _chunk_decision(program: Program, size: int, count: int, times: dict[int, float]) -> Decision:
@@ -348,9 +344,15 @@ class Work(NamedTuple):
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     """Return the work of one member."""
+    parts = halves(program, over)
+    inside = program if parts is None else parts.loop
+    reads = (
+        over if parts is None else [o and u for o, u in zip(over, used_inputs(inside), strict=True)]
+    )
+    own = [v.type for v, m in zip(program.inputs, reads, strict=True) if m]
+    outs = sum(map(bytes_of, inside.out_types))
+    program = _without_transposes(program)
     program_inputs = set(program.inputs)
-    own = [v.type for v, m in zip(program.inputs, over, strict=True) if m]
-    outs = sum(map(bytes_of, program.out_types))
     moved = sum(map(bytes_of, own)) + outs
     touched, products, kernels, convolutions = [], [], 0.0, False
     for primitive, inputs, outputs in operations(program):
