@@ -297,3 +297,29 @@ def test_python_takes_the_revision_that_is_in_the_sources():
     """Of another one it takes no kernels, and their tests would be left out."""
     source = (ROOT / "src/stretto/_engine/kernels/module.c").read_text("utf-8")
     assert f"#define REVISION {kernels._REVISION}\n" in source
+
+
+@with_kernels
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda w, x: snp.broadcast_to(w.reshape(-1), (4, 64 * 64)).reshape(4, 64, 64) @ x,
+        lambda w, x: w.reshape(2, 32, 64).reshape(64, 64)[:64] @ x,
+        lambda w, x: snp.stack([w, w])[0:1] @ x,
+        lambda w, x: st.lax.rev(w.reshape(64, 64, 1), (2,)).reshape(64, 64) @ x,
+    ],
+    ids=["repeated in another shape", "in another shape", "the first part", "reversed axes of one"],
+)
+def test_a_product_reads_an_operand_in_the_array_that_it_lies_in(f):
+    """So that nothing is laid out anew: the shape of the operand is not that of the matrices."""
+    random = np.random.default_rng(0)
+    w = snp.asarray(random.standard_normal((64, 64)), dtype=snp.float32)
+    x = snp.asarray(random.standard_normal((4, 64, 64)), dtype=snp.float32)
+    text = st.jit(f).lower(w, x).as_text()
+    (call,) = [line for line in text.splitlines() if "stretto_product" in line]
+    operands = call[call.rindex(": (") :]
+    assert "tensor<4x64x64xf32>, tensor<4x64x64xf32>" not in operands
+    assert "broadcast_in_dim" not in operands
+    with st.config(kernels=False):
+        want = st.jit(f)(w, x)
+    np.testing.assert_allclose(st.jit(f)(w, x), want, rtol=2e-4, atol=1e-4)

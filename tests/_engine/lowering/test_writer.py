@@ -273,3 +273,15 @@ def test_which_transposes_are_those_of_matrices(ndim):
         b._outputs = (Var(array_type(tuple([x.type.shape[d] for d in permutation]), x.type.dtype)),)
         y = b.transpose(x, permutation)
         assert (y.name in b._swapped) == (permutation == matrices)
+
+
+def test_axes_of_one_element_are_not_reversed():
+    x = Operand("%x", array_type((2, 1, 3), np.dtype(np.float32)))
+    b = Writer()
+    b._outputs = (Var(x.type),)
+    assert b.reverse(x, (1,)) is x
+    assert not lines(b)
+    b.reverse(x, (0, 1))
+    assert "dimensions = array<i64: 0>" in lines(b)[-1]
+    b.reverse(x, (2,))
+    assert "dimensions = array<i64: 2>" in lines(b)[-1]

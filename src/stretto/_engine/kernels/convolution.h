@@ -1011,7 +1011,7 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
             if (one.batch * one.positions[0] * one.positions[1] == 0)
                 continue;
             int few = one.window[0] * one.window[1] > 0
-                && (one.outputs <= 2 || (one.groups > 1 && one.features <= 4));
+                && (one.outputs <= 2 || (one.groups > 1 && one.features <= 4 && one.outputs <= 3));
             int failed = few ? NAME(by_few)(frame, &one, threads)
                              : NAME(by_pixels)(frame, &one, threads);
             if (failed)

@@ -366,6 +366,9 @@ class Writer:
 
     def reverse(self, x: Operand, axes: Sequence[int]) -> Operand:
         """Return the operand with its elements along these axes in the opposite order."""
+        axes = [a for a in axes if is_size(x.type.shape[a]) or x.type.shape[a] > 1]
+        if not axes:
+            return x
         result = self.emit("reverse", x, attributes=f"dimensions = {self.ints(axes)}", out=x.type)
         if self.has_kernels:
             base, (shape, strides, _) = self._view(x)
@@ -503,7 +506,7 @@ class Writer:
         if not x.type.dtype == y.type.dtype == out.dtype:
             return None
         operands = [x, y, *added]
-        (base_x, view_x), (base_y, view_y), *others = map(self._view, operands)
+        (base_x, view_x), (base_y, view_y), *others = map(self.lies_in, operands)
         beside = others[0][1] if others else None
         found = geometry(view_x, view_y, summed, shared, order, beside, relu)
         if found is None or found.work < WORTH:
@@ -548,8 +551,8 @@ class Writer:
 
     def lies_in(self, x: Operand) -> tuple[Operand, View]:
         """Return the array in which an operand lies, and how: from its first element."""
-        base, view = self._view(x)
-        return (x, row_major(x.type.shape)) if view.offset else (base, view)
+        base, view = self._lies(x)
+        return self._view(x) if view.offset else (base, view)
 
     def called_kernel(
         self,

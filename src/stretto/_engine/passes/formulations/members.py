@@ -291,6 +291,44 @@ def peak_bytes(program: Program) -> int:
     return most
 
 
+def stored_bytes(program: Program) -> int:
+    """Return the most bytes of stored values that are alive at once, but for inputs and outputs.
+
+    XLA computes operations by element within what reads them, so their results are stored where
+    others read them: products, sums, kernels. What is not stored keeps alive what it is made of.
+    Outputs are not kept: updates read them at once, and are in place.
+    """
+    stored: set[Any] = set()
+    last: dict[Any, int] = {}
+    for i, e in enumerate(program.equations):
+        if not _by_element(e.primitive):
+            stored.update(e.outputs)
+            stored.update(e.inputs)
+        last.update(dict.fromkeys(e.inputs, i))
+    for e in reversed(program.equations):
+        if stored.isdisjoint(e.outputs):
+            until = max([last.get(v, -1) for v in e.outputs])
+            last.update({a: max(last.get(a, -1), until) for a in e.inputs})
+    stored.difference_update(program.inputs)
+    alive = most = 0
+    dying: dict[int, int] = {}
+    for i, e in enumerate(program.equations):
+        primitive: Any = e.primitive
+        for v in e.outputs:
+            if v in stored:
+                size, until = bytes_of(v.type), last.get(v, i)
+                alive += size
+                dying[until] = dying.get(until, 0) + size
+        inner = [stored_bytes(p) for p in primitive.programs()] if primitive.holds_programs else ()
+        most = max(most, alive + max(inner, default=0))
+        alive -= dying.get(i, 0)
+    return most
+
+
+def _by_element(primitive: Any) -> bool:
+    return primitive.light and primitive.splat
+
+
 def chunk_within(program: Program, moving: int, size: int) -> int:
     """Return how many of ``size`` members fit in the budget at a time, at least one.
 
@@ -315,13 +353,10 @@ def _free() -> int:
 CHOICES = (DotGeneral, ConvGeneralDilated)
 """The operations that have several formulations."""
 
-_WRITTEN = 0.6
-"""The fraction of the estimated memory that is alive at a time if members are written out."""
-
 _FUSED = 0.4
 """The fraction of operands and results of element-wise operations that passes through memory."""
 
-_WORTH = 0.92
+_WORTH = 0.97
 """A loop must be estimated to take at most this fraction of the time, as the estimate is rough."""
 
 
@@ -339,7 +374,7 @@ class Work(NamedTuple):
     kernels: int
     """The number of kernels."""
     alive: float
-    """The most bytes of intermediate results and outputs that are alive at the same time."""
+    """The most bytes of stored intermediate results that are alive at the same time."""
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
@@ -351,10 +386,11 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     )
     own = [v.type for v, m in zip(program.inputs, reads, strict=True) if m]
     outs = sum(map(bytes_of, inside.out_types))
+    alive = stored_bytes(_without_transposes(inside))
     program = _without_transposes(program)
     program_inputs = set(program.inputs)
     moved = sum(map(bytes_of, own)) + outs
-    touched, products, kernels, convolutions = [], [], 0.0, False
+    touched, products, kernels = [], [], 0.0
     for primitive, inputs, outputs in operations(program):
         arrays = [
             v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
@@ -369,15 +405,12 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
                 products.append((work, machine.fraction(work)))
             else:
                 products.append((work, convolution_fraction(primitive, *types)))
-                convolutions = True
-    # Members that are written out are computed one after the other, so fewer values are alive.
-    alive = peak_bytes(program) * (_WRITTEN if convolutions else 1.0)
     return Work(touched, products, moved, outs, round(kernels), alive)
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
-    """Return the time to compute so many members at once, in microseconds."""
-    time = work.kernels * machine.kernel + machine.fresh_memory(count * work.alive)
+    """Return the microseconds that so many members at once take, in memory that is not fresh."""
+    time = work.kernels * machine.kernel
     time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
         time += machine.product(count * products, fraction) + count * machine.item
@@ -386,13 +419,13 @@ def time_at_once(work: Work, count: int, machine: Machine) -> float:
 
 def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
     """Return how many members to compute at a time, and the estimated times of all candidates."""
-    times = {size: time_at_once(work, size, machine)}
+    times = {size: time_at_once(work, size, machine) + machine.fresh_memory(size * work.alive)}
     for count in range(1, size):
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            outside = machine.moving(size * work.moved) + machine.fresh_memory(size * work.outputs)
-            times[count] = inside + outside
+            fresh = machine.fresh_memory(count * work.alive + size * work.outputs)
+            times[count] = inside + fresh + machine.moving(size * work.moved)
     least = min(times.values())
     if least >= _WORTH * times[size]:
         return size, times
