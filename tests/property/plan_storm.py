@@ -84,6 +84,8 @@ class Case(NamedTuple):
     own_x: bool
     target: np.ndarray
     """What the outputs are multiplied by to be differentiated."""
+    updates: bool
+    """Whether a moment and new weights are given in place of the gradient by the weights."""
 
     @property
     def words(self) -> str:
@@ -91,11 +93,11 @@ class Case(NamedTuple):
         shared = [i for i, own in enumerate(self.own) if not own]
         return (
             f"{self.members} members, {'own' if self.own_x else 'one'} batch, weights {shared} "
-            f"shared; {self.network.words}"
+            f"shared{', updated' if self.updates else ''}; {self.network.words}"
         )
 
     def slopes(self, weights: Sequence[Any], x: Any) -> tuple[Any, Any]:
-        """One member's outputs, and the gradient by its weights and its batch."""
+        """One member's outputs, and the gradient by its weights, or updates, and its batch."""
         target = self.target.astype(x.dtype)
 
         def loss(weights: Sequence[Any], x: Any) -> Any:
@@ -103,7 +105,12 @@ class Case(NamedTuple):
             return snp.sum(y * target), y
 
         gradient, y = st.grad(loss, argnums=(0, 1), has_aux=True)(weights, x)
-        return y, gradient
+        if not self.updates:
+            return y, gradient
+        # As large as the gradient, so that its errors show.
+        moments = [1e-3 * w + g for w, g in zip(weights, gradient[0], strict=True)]
+        changed = [1e-3 * w - 0.5 * m for w, m in zip(weights, moments, strict=True)]
+        return y, (moments, changed, gradient[1])
 
 
 def draw_case(seed: int, layers: int = 6, most: int = 200_000) -> Case:
@@ -128,9 +135,8 @@ def draw_case(seed: int, layers: int = 6, most: int = 200_000) -> Case:
     target = values.standard_normal(out.shape) / np.sqrt(max(1, np.prod(out.shape)))
     # Rounded once, so that both precisions start from the same numbers.
     single = [w.astype(np.float32) for w in weights]
-    return Case(
-        network, members, single, own, x.astype(np.float32), own_x, target.astype(np.float32)
-    )
+    x, target = x.astype(np.float32), target.astype(np.float32)
+    return Case(network, members, single, own, x, own_x, target, seed % 2 == 1)
 
 
 def reference(case: Case) -> list[np.ndarray]:
