@@ -188,6 +188,20 @@ typedef struct {
     const void *beside;
     int64_t sharing;        /* how many of the batch share keys and values */
 } Attention;
+/* Element-wise programs over many arrays: kernels/update.h. Each segment has the arguments that its
+program reads, by number, and the first of its results, which lie one after the other. */
+typedef struct {
+    const RowProgram *program;
+    int64_t rows, columns;
+    const int64_t *inputs;
+    int64_t output;
+} Segment;
+
+typedef struct {
+    XLA_FFI_Buffer **in, **out;
+    int64_t segments;
+    const Segment *segment;
+} Updates;
 
 /* The kernels of one level: each returns 0, or -1 where there is no memory. */
 typedef struct {
@@ -203,6 +217,8 @@ typedef struct {
     int (*attention_f64)(const XLA_FFI_CallFrame *, const Attention *);
     int (*attention_gradient_f32)(const XLA_FFI_CallFrame *, const Attention *);
     int (*attention_gradient_f64)(const XLA_FFI_CallFrame *, const Attention *);
+    int (*update_f32)(const XLA_FFI_CallFrame *, const Updates *);
+    int (*update_f64)(const XLA_FFI_CallFrame *, const Updates *);
 } Level;
 
 #endif

@@ -20,6 +20,7 @@
 #include "rows.h"
 #include "recurrent.h"
 #include "attention.h"
+#include "update.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -36,6 +37,7 @@
 #include "rows.h"
 #include "recurrent.h"
 #include "attention.h"
+#include "update.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -57,4 +59,6 @@ const Level LEVEL_NAME(LEVEL) = {
     .attention_f64 = JOIN(attention, f64, LEVEL),
     .attention_gradient_f32 = JOIN(attention_gradient, f32, LEVEL),
     .attention_gradient_f64 = JOIN(attention_gradient, f64, LEVEL),
+    .update_f32 = JOIN(update, f32, LEVEL),
+    .update_f64 = JOIN(update, f64, LEVEL),
 };

@@ -146,47 +146,64 @@ strides, each output's type and slot (sums over rows come after the others, with
 bounds, instructions. */
 enum { ROWS_HEAD = 1 + ROW_AXES + 1 + 7 + 2 };
 
+/* Read a program from as many numbers as there are; return what comes behind it, or NULL. */
+static const int64_t *read_program(const int64_t *given, const int64_t *end, RowProgram *p, int *wide)
+{
+    if (end - given < ROWS_HEAD)
+        return NULL;
+    *p = (RowProgram){0};
+    *wide = (int)*given++;
+    memcpy(p->lead, given, sizeof p->lead);
+    given += ROW_AXES;
+    p->columns = given[0], p->inputs = given[1], p->outputs = given[2], p->sums = given[3];
+    p->chunks = given[4], p->kept = given[5], p->scalars = given[6], p->sections = given[7];
+    int64_t literals = given[8], instructions = given[9];
+    given += 10;
+    int64_t size = p->inputs * (2 + ROW_AXES) + p->outputs * 2 + literals + p->sections + 1
+        + instructions * (int64_t)(sizeof(RowInstruction) / sizeof(int64_t));
+    if (size > end - given || p->inputs > ROW_MOST || p->outputs > ROW_MOST || p->sums > ROW_MOST
+        || p->chunks > ROW_MOST)
+        return NULL;
+    for (int64_t i = 0; i < p->inputs; i++, given += 2 + ROW_AXES) {
+        p->input[i] = (RowInput){.type = given[0], .slot = given[1]};
+        memcpy(p->input[i].lead, given + 2, sizeof p->input[i].lead);
+    }
+    for (int64_t i = 0; i < p->outputs; i++, given += 2)
+        p->output[i] = (RowOutput){.type = given[0], .slot = given[1]};
+    p->literals = given;
+    p->bounds = given + literals;
+    p->instruction = (const RowInstruction *)(p->bounds + p->sections + 1);
+    return (const int64_t *)(p->instruction + instructions);
+}
+
+/* All integers of the one attribute, or NULL. */
+static const int64_t *all_numbers(const XLA_FFI_CallFrame *frame, const int64_t **end)
+{
+    if (frame->attrs.size != 1 || frame->attrs.types[0] != XLA_FFI_AttrType_ARRAY)
+        return NULL;
+    const XLA_FFI_Array *array = frame->attrs.attrs[0];
+    *end = (const int64_t *)array->data + array->size;
+    return array->dtype == XLA_FFI_DataType_S64 ? array->data : NULL;
+}
+
 static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
 {
     if (answered(frame))
         return NULL;
-    const XLA_FFI_Array *array = frame->attrs.size == 1 && frame->attrs.types[0] == XLA_FFI_AttrType_ARRAY
-        ? frame->attrs.attrs[0] : NULL;
-    RowProgram p = {0};
-    const int64_t *given = array && array->dtype == XLA_FFI_DataType_S64 && array->size >= ROWS_HEAD ? array->data : NULL;
-    int64_t wide = 0, literals = 0, instructions = 0, ok = 0;
-    if (given) {
-        wide = *given++;
-        memcpy(p.lead, given, sizeof p.lead);
-        given += ROW_AXES;
-        p.columns = given[0], p.inputs = given[1], p.outputs = given[2], p.sums = given[3];
-        p.chunks = given[4], p.kept = given[5], p.scalars = given[6], p.sections = given[7];
-        literals = given[8], instructions = given[9];
-        given += 10;
-        int64_t size = ROWS_HEAD + p.inputs * (2 + ROW_AXES) + p.outputs * 2 + literals
-            + p.sections + 1 + instructions * (int64_t)(sizeof(RowInstruction) / sizeof(int64_t));
-        ok = size == (int64_t)array->size && p.inputs <= ROW_MOST && p.outputs <= ROW_MOST
-            && p.sums <= ROW_MOST && p.chunks <= ROW_MOST && p.inputs == (int64_t)frame->args.size
-            && p.outputs + p.sums == (int64_t)frame->rets.size;
-    }
-    if (!ok)
+    RowProgram p;
+    int wide;
+    const int64_t *end, *given = all_numbers(frame, &end);
+    if (!given || read_program(given, end, &p, &wide) != end || p.inputs != (int64_t)frame->args.size
+        || p.outputs + p.sums != (int64_t)frame->rets.size)
         return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
                              "stretto_rows: operands or attributes are not those of a program");
-    for (int64_t i = 0; i < p.inputs; i++) {
-        RowInput *in = p.input + i;
-        in->data = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
-        in->type = given[0], in->slot = given[1];
-        memcpy(in->lead, given + 2, sizeof in->lead);
-        given += 2 + ROW_AXES;
-    }
+    for (int64_t i = 0; i < p.inputs; i++)
+        p.input[i].data = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
     XLA_FFI_Buffer **rets = (XLA_FFI_Buffer **)frame->rets.rets;
-    for (int64_t i = 0; i < p.outputs; i++, given += 2)
-        p.output[i] = (RowOutput){rets[i]->data, given[0], given[1]};
+    for (int64_t i = 0; i < p.outputs; i++)
+        p.output[i].data = rets[i]->data;
     for (int64_t i = 0; i < p.sums; i++)
         p.sum[i] = rets[p.outputs + i]->data;
-    p.literals = given;
-    p.bounds = given + literals;
-    p.instruction = (const RowInstruction *)(p.bounds + p.sections + 1);
     if (wide ? level->rows_f64(frame, &p) : level->rows_f32(frame, &p))
         return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
                              "stretto_rows: there is no memory for its scratch");
@@ -322,6 +339,53 @@ static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
 static XLA_FFI_Error *attention(XLA_FFI_CallFrame *frame) { return attention_of(frame, 0); }
 static XLA_FFI_Error *attention_gradient(XLA_FFI_CallFrame *frame) { return attention_of(frame, 1); }
 
+/* Element-wise programs over many arrays. The numbers: how many programs and how many segments there
+are; then each program, as above, how many segments it has, and of each its rows, its columns and
+the arguments that it reads. */
+static XLA_FFI_Error *update(XLA_FFI_CallFrame *frame)
+{
+    if (answered(frame))
+        return NULL;
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args;
+    Updates u = {.in = args, .out = (XLA_FFI_Buffer **)frame->rets.rets};
+    int wide = 0, ok = 0;
+    int64_t programs = 0, segments = 0, outputs = 0;
+    const int64_t *end = NULL, *given = all_numbers(frame, &end);
+    if (given && end - given >= 2) {
+        programs = given[0], segments = given[1];
+        given += 2;
+        ok = programs >= 0 && segments >= 0 && programs <= end - given && segments <= end - given;
+    }
+    RowProgram *program = NULL;
+    if (ok && !(program = stretto_scratch(SLOT_SHARED, (size_t)programs * sizeof *program
+                                                           + (size_t)segments * sizeof(Segment))))
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_update: there is no memory for its programs");
+    Segment *segment = (Segment *)(program + programs);
+    for (int64_t n = 0; ok && n < programs; n++, program++) {
+        given = read_program(given, end, program, &wide);
+        ok = given && given < end && !program->sums;
+        for (int64_t left = ok ? *given++ : 0; ok && left; left--) {
+            ok = u.segments < segments && end - given >= 2 + program->inputs;
+            if (!ok)
+                break;
+            segment[u.segments++] = (Segment){program, given[0], given[1], given + 2, outputs};
+            for (int64_t i = 0; i < program->inputs; i++)
+                ok &= given[2 + i] >= 0 && given[2 + i] < (int64_t)frame->args.size;
+            given += 2 + program->inputs;
+            outputs += program->outputs;
+        }
+    }
+    u.segment = segment;
+    if (!ok || given != end || u.segments != segments || outputs != (int64_t)frame->rets.size)
+        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                             "stretto_update: operands or attributes are not those of updates");
+    if (wide ? level->update_f64(frame, &u) : level->update_f32(frame, &u))
+        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
+                             "stretto_update: there is no memory for its scratch");
+    return NULL;
+}
+
 /* What Python calls */
 
 static PyObject *use(PyObject *self, PyObject *args)
@@ -368,7 +432,8 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
     } all[] = {
         {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows},
         {"stretto_loop", loop}, {"stretto_unwritten", unwritten},
-        {"stretto_attention", attention}, {"stretto_attention_gradient", attention_gradient}};
+        {"stretto_attention", attention}, {"stretto_attention_gradient", attention_gradient},
+        {"stretto_update", update}};
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
         PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);

@@ -49,6 +49,8 @@ typedef INTEGER NAME(RowLoosePlaces)
 #define ALL(x) ((x) - (Vec){0})         /* in all lanes; -0 - 0 is -0 */
 #define ALL_MASK(x) ((x) | (Places){0})
 
+#define OF_TYPE(name, x) (sizeof(T) == 4 ? (T)name##f((float)(x)) : (T)name(x))
+
 static const INTEGER NAME(lane_numbers)[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 #define NUMBERS LOAD_MASK(NAME(lane_numbers))
 
@@ -261,6 +263,19 @@ static inline Vec NAME(sech_squared_of)(Vec x)
     return root * root;
 }
 
+static inline Vec NAME(sqrt_of)(Vec x)
+{
+#if BYTES == 64 && defined(__x86_64__)
+    return sizeof(T) == 4 ? (Vec)_mm512_sqrt_ps((__m512)x) : (Vec)_mm512_sqrt_pd((__m512d)x);
+#elif defined(__x86_64__)
+    return sizeof(T) == 4 ? (Vec)_mm256_sqrt_ps((__m256)x) : (Vec)_mm256_sqrt_pd((__m256d)x);
+#else
+    for (int i = 0; i < LANES; i++)
+        x[i] = OF_TYPE(__builtin_sqrt, x[i]);
+    return x;
+#endif
+}
+
 FLOATS(add, x + y)
 FLOATS(sub, x - y)
 FLOATS(mul, x * y)
@@ -288,6 +303,9 @@ FLOATS_OF_ONE(tanh, NAME(tanh_of)(x))
 FLOATS_OF_ONE(sech_squared, NAME(sech_squared_of)(x))
 FLOATS_OF_ONE(logistic, NAME(logistic_of)(x))
 FLOATS_OF_ONE(logistic_slope, NAME(logistic_slope_of)(x))
+FLOATS_OF_ONE(sqrt, NAME(sqrt_of)(x))
+FLOATS_OF_ONE(rsqrt, 1 / NAME(sqrt_of)(x))
+FLOATS_OF_ONE(sign, CHOOSE((x == 0) | (x != x), x, CHOOSE(x < 0, ALL((T)-1), ALL((T)1))))
 
 /* Of scalars alone, one by one. */
 #define ONE_BY_ONE(name, expression)                                                               \
@@ -298,12 +316,9 @@ FLOATS_OF_ONE(logistic_slope, NAME(logistic_slope_of)(x))
             k->out.at[i] = expression;                                                             \
         }                                                                                          \
     }
-#define OF_TYPE(name, x) (sizeof(T) == 4 ? (T)name##f((float)(x)) : (T)name(x))
 ONE_BY_ONE(log, OF_TYPE(__builtin_log, x))
 ONE_BY_ONE(log1p, OF_TYPE(__builtin_log1p, x))
 ONE_BY_ONE(expm1, OF_TYPE(__builtin_expm1, x))
-ONE_BY_ONE(sqrt, OF_TYPE(__builtin_sqrt, x))
-ONE_BY_ONE(rsqrt, 1 / OF_TYPE(__builtin_sqrt, x))
 
 /* What a mask of floats or of masks says: the second operand where it is set, else the third. */
 static void NAME(rows_select)(const Call *k)
@@ -503,7 +518,7 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_first), NAME(rows_add_up), NAME(rows_mul_add), NAME(rows_sub_mul),
     NAME(rows_sum_of_differences), NAME(rows_sum_of_squared_differences),
     NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add), NAME(rows_tanh),
-    NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope),
+    NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope), NAME(rows_sign),
 };
 /* Running a program */
 
@@ -515,6 +530,7 @@ typedef struct {
     T *sums;                          /* over rows, for each part */
     int64_t width;                    /* of a sum over rows */
     int64_t pitch[ROW_MOST];          /* of inputs, in elements; -1 where it varies */
+    int64_t ahead;                    /* inputs of which the next chunk is fetched meanwhile */
     int failed;
 } NAME(RowPlan);
 #define Plan NAME(RowPlan)
@@ -606,6 +622,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
             for (int64_t r = 0; r < rows; r++)
                 NAME(rows_take)(in->data, NAME(row_offset)(p, in->lead, first + r), 0, (int)in->type, 1, to + r);
     }
+    const char *ahead[ROW_MOST]; /* what the next chunk of columns reads from memory */
     for (int64_t section = 0; section < p->sections; section++) {
         int64_t begin = p->bounds[section], end = p->bounds[section + 1];
         int by_row = section % 2 == 0;   /* scalars, one a row */
@@ -614,7 +631,10 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
         for (int64_t start = 0; start < columns; start += plan->chunk) {
             int64_t width = by_row ? rows : columns - start < plan->chunk ? columns - start : plan->chunk;
             int whole = width % LANES == 0;
+            int64_t coming = 0, fetched = 0, share = plan->ahead ? plan->ahead * 64 / (end - begin) + 1 : 0;
             for (int64_t n = begin; n < end; n++) {
+                for (int64_t i = 0; i < share && fetched < coming * 64; i++, fetched++)
+                    __builtin_prefetch(ahead[fetched / 64] + fetched % 64 * 64);
                 const RowInstruction *one = p->instruction + n;
                 Call k = {.rows = by_row ? 1 : rows, .width = NAME(rows_up)(width), .start = start};
                 NAME(Operand) *operands[] = {&k.a, &k.b, &k.c};
@@ -625,6 +645,8 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                     NAME(Operand) *to = chunks + one->out;
                     if (in->type == ROW_FLOATS && pitch >= 0 && whole) {
                         *to = (NAME(Operand)){(T *)in->data + first * pitch + start, pitch, 1};
+                        if (plan->ahead)
+                            ahead[coming++] = (const char *)(to->at + plan->chunk);
                         continue;
                     }
                     *to = (NAME(Operand)){own, pitch ? k.width : 0, 1};
