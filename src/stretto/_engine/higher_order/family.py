@@ -207,6 +207,15 @@ def _is_long(equation: Equation) -> bool:
     return any([has_long_loop(program) for program in operation.programs()])
 
 
+def same_places(consts: Sequence[Any], carry: Sequence[Any]) -> dict[int, int]:
+    """Return the output of a loop's body that may take the memory of each carry, by input.
+
+    >>> same_places("ab", "xyz")
+    {2: 0, 3: 1, 4: 2}
+    """
+    return {len(consts) + k: k for k in range(len(carry))}
+
+
 def or_zeros(value: Any, type: ArrayType) -> Any:
     """Return the value; for ``None``, zeros of this type."""
     return full(type.shape, 0, type.dtype, type.weak_type) if value is None else value

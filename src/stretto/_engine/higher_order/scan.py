@@ -40,6 +40,7 @@ from stretto._engine.higher_order.family import (
     only_where,
     or_zeros,
     record_tree,
+    same_places,
     scan_in_python,
     split,
     values_of,
@@ -163,7 +164,8 @@ class Scan(ControlFlow):
                     last = b.scalar(self.length - 1, _COUNTER)
                     at = b.emit("subtract", last, i, out=i.type)
                 here = [b.slice_at(x, at) for x in xs]
-                results = b.program(self.body, [*consts, *carry, *here])
+                operands = [*consts, *carry, *here]
+                results = b.program(self.body, operands, aliases=same_places(consts, carry))
                 carry, ys = results[: self.carry], results[self.carry :]
                 stacks = [b.update_at(s, y, at) for s, y in zip(stacks, ys, strict=True)]
                 i = b.emit("add", i, b.scalar(1, _COUNTER), out=i.type)

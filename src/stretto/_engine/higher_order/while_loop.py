@@ -140,7 +140,8 @@ class While(family.ControlFlow):
             return b.program(self.cond, [*state[: self.cond_consts], *state[fixed:]])
 
         def body(*state: Any) -> Any:
-            new = b.program(self.body, state[self.cond_consts :])
+            aliases = family.same_places(state[self.cond_consts : fixed], state[fixed:])
+            new = b.program(self.body, state[self.cond_consts :], aliases=aliases)
             return [*state[:fixed], *new]
 
         return b.while_loop(cond, body, operands)[fixed:]

@@ -373,13 +373,16 @@ class Builder(Collectives):
         operands: Sequence[Operand],
         at_hand: bool = False,
         as_is: bool = False,
+        aliases: Mapping[int, int] = MappingProxyType({}),
     ) -> list[Operand]:
         """Write the equations of a program here; return its outputs.
 
         With ``at_hand`` they get the source line of the equation being lowered, not their own.
+        ``aliases`` maps inputs to outputs that are put into their memory.
         """
         if self.has_kernels and not (as_is or self._scalars):
             program = as_written(program)
+            self._homes.update({program.outputs[k]: operands[i] for i, k in aliases.items()})
         known = _Operands(self._literal)
         known.update(zip(program.inputs, operands, strict=True))
         read = known.__getitem__
@@ -429,12 +432,13 @@ class Builder(Collectives):
         """
         if self._scalars:
             return self.program(program, operands)
-        key = program.name, form(program)
+        aliases = self._aliases_of(program, operands)
+        key = program.name, form(program), tuple(aliases.items())
         if key not in self._functions:
             name = f"{identifier(program.name)}_{len(self._functions)}{self.mark}"
             self._functions[key] = name, ()
             outer, self._passed = self._passed, {}
-            self._bodies.append(self._function(program, name, "private", {}))
+            self._bodies.append(self._function(program, name, "private", aliases))
             self._functions[key] = name, tuple(self._passed)
             self._passed = outer
         name, passed = self._functions[key]
@@ -458,6 +462,14 @@ class Builder(Collectives):
         )
         results = [Operand(f"{result}#{i}", t) for i, t in enumerate(outs)]
         return self._without_token(results) if ordered else results
+
+    def _aliases_of(self, program: Program, operands: Sequence[Operand]) -> dict[int, int]:
+        """Return the operands whose memory results are to take, if they are the equation's."""
+        if not self._homes or len(program.outputs) != len(self._outputs):
+            return {}
+        places = {x.name: i for i, x in enumerate(operands)}
+        homes = [(k, home) for k, home in enumerate(self.homes) if home is not None]
+        return {places[home.name]: k for k, home in homes if home.name in places}
 
     def call_module(
         self,
@@ -521,10 +533,11 @@ class Builder(Collectives):
         elif ordered:
             self._token = self.splat(0, TOKEN)
         parameters = arguments if visibility == "public" else self._with_token(arguments)
-        results = self.program(program, arguments)
+        results = self.program(program, arguments, aliases=aliases)
         if visibility == "private":
             results = self._with_token(results)
-        notes = {i: [f"tf.aliasing_output = {k} : i32"] for i, k in aliases.items()}
+        shared = aliases if visibility == "public" else {}
+        notes = {i: [f"tf.aliasing_output = {k} : i32"] for i, k in shared.items()}
         out_notes: Sequence[str] = ()
         if self._placement is not None and visibility == "public":
             for i, sharding in enumerate(self._placement.ins):

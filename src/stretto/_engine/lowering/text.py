@@ -194,6 +194,8 @@ class Facts:
     """Those of them that have what follows in them."""
     kernel_rows: int = 0
     """The programs over rows that kernels of our own run."""
+    kernel_updates: int = 0
+    """The updates of many arrays, each one call, that kernels of our own compute."""
     kernel_attention: int = 0
     """The attention, and the gradients of it, that kernels of our own compute."""
     targets: set[str] = field(default_factory=set)

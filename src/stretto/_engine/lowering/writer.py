@@ -95,6 +95,13 @@ class Writer:
         # The outputs of the equation being lowered, and its location as written.
         self._outputs: Sequence[Var] = ()
         self._location = ""
+        # The operands whose memory outputs of programs are to take.
+        self._homes: dict[Any, Operand] = {}
+
+    @property
+    def homes(self) -> list[Operand | None]:
+        """The operands whose memory the results of the equation being lowered are to take."""
+        return [self._homes.get(v) for v in self._outputs]
 
     @property
     def outs(self) -> tuple[ArrayType, ...]:
@@ -560,14 +567,20 @@ class Writer:
         operands: Sequence[Operand],
         outs: Sequence[ArrayType],
         numbers: Sequence[int],
+        aliases: Mapping[int, int] = MappingProxyType({}),
     ) -> list[Operand] | None:
-        """Write a call of one of our kernels, if they may be called, on arrays that lie by rows."""
+        """Write a call of one of our kernels, if they may be called, on arrays that lie by rows.
+
+        ``aliases`` maps results to operands whose memory they take.
+        """
         if not self.has_kernels or self._scalars:
             return None
         layouts = [_row_major([v.type for v in operands]), _row_major(outs)]
         self._facts.kernel_rows += target == "stretto_rows"
+        self._facts.kernel_updates += target == "stretto_update"
         self._facts.kernel_attention += target.startswith("stretto_attention")
-        return self.custom_call(target, operands, outs, {"numbers": self.ints(numbers)}, layouts)
+        config = {"numbers": self.ints(numbers)}
+        return self.custom_call(target, operands, outs, config, layouts, aliases)
 
     def unwritten(self, type: ArrayType) -> Operand:
         """Return an array that is all written before it is read: zeros, unless that takes time.
