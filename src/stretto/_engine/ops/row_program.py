@@ -30,7 +30,7 @@ _BOOL = np.dtype(bool)
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt
 eq ne lt le gt ge is_finite and or not select number is_column sum sum_of_products greatest least
 first add_up mul_add sub_mul sum_of_differences sum_of_squared_differences mul_mul add_mul add_add
-tanh sech_squared logistic logistic_slope
+tanh sech_squared logistic logistic_slope sign
 """
 CODES = {name: code for code, name in enumerate(_NAMES.split())}
 """The kernel's operations, in its order."""
@@ -44,7 +44,10 @@ ELEMENTWISE: dict[type, str] = {
     arithmetic.Abs: "abs",
     extrema.Max: "max",
     extrema.Min: "min",
+    arithmetic.Sign: "sign",
     exponential.Exp: "exp",
+    exponential.Sqrt: "sqrt",
+    exponential.Rsqrt: "rsqrt",
     comparison.Eq: "eq",
     comparison.Ne: "ne",
     comparison.Lt: "lt",
@@ -59,8 +62,6 @@ _OF_SCALARS: dict[type, str] = {
     exponential.Log: "log",
     exponential.Log1p: "log1p",
     exponential.Expm1: "expm1",
-    exponential.Sqrt: "sqrt",
-    exponential.Rsqrt: "rsqrt",
 }
 """Operations that the kernel does one by one, so of one value a row alone."""
 _REDUCTIONS: dict[type, str] = {ReduceSum: "sum", ReduceMax: "greatest", ReduceMin: "least"}
@@ -304,6 +305,9 @@ class Instructions(NamedTuple):
 
     One that is read in two ways is two.
     """
+    shared: tuple[tuple[int, int], ...]
+    """The program's outputs and inputs, in pairs, where an output may be put where the input lies:
+    nothing reads the input after a row of the output is written."""
 
 
 def instructions(program: Program, space: Space) -> Instructions | None:
@@ -312,12 +316,9 @@ def instructions(program: Program, space: Space) -> Instructions | None:
     Its outputs that are sums over rows come after the others.
     """
     try:
-        compiler = _Compiler(program, space)
-        numbers = compiler.numbers()
+        return _Compiler(program, space).instructions()
     except _TooLarge:
         return None
-    place = {v: n for n, v in enumerate(program.inputs)}
-    return Instructions(numbers, tuple([place[x.base] for x in compiler.inputs]))
 
 
 class _TooLarge(Exception):
@@ -477,8 +478,8 @@ class _Compiler:
     def _is_rows(self, x: Any) -> bool:
         return self._kind_of(x) == "rows"
 
-    def numbers(self) -> tuple[int, ...]:
-        """Return the numbers in the kernel's order."""
+    def instructions(self) -> Instructions:
+        """Return what the kernel is told."""
         space, inputs = self.space, list(self.inputs)
         lead, strides = _joined(space.lead, [x.lead for x in inputs])
         if len(lead) > _AXES or len(inputs) > _MOST or len(self.program.outputs) > _MOST:
@@ -502,7 +503,10 @@ class _Compiler:
         for v in plain:
             numbers += [_type(v.type), scalars.get(v, -1)]
         numbers += [*code.literals, *bounds]
-        return (*numbers, *[n for line in code.lines for n in line])
+        numbers += [n for line in code.lines for n in line]
+        place = {v: n for n, v in enumerate(self.program.inputs)}
+        read = tuple([place[x.base] for x in inputs])
+        return Instructions(tuple(numbers), read, _shared(code.lines, read, len(bounds) - 1))
 
 
 class _Code:
@@ -588,6 +592,32 @@ class _Code:
         self._where[step.out] = place
         return place
 
+
+def _shared(
+    lines: Sequence[Sequence[int]], inputs: Sequence[int], sections: int
+) -> tuple[tuple[int, int], ...]:
+    """Return what may share memory, of a program with no values that are kept for whole rows."""
+    if sections > _ELEMENTWISE_SECTIONS:
+        return ()
+    written: dict[int, int] = {}
+    last_read: dict[int, int] = {}
+    holds: dict[int, int] = {}  # the input that a buffer has
+    for n, (op, kind, out, to, *operands) in enumerate(lines):
+        for of, at in zip(operands[:3], operands[3:], strict=True):
+            if of == _CHUNK and at in holds:
+                last_read[holds[at]] = n
+        if kind == _CHUNK:
+            holds.pop(out, None)
+        if op == CODES["load"]:
+            holds[out] = inputs[operands[3]]
+            last_read[holds[out]] = n
+        if to >= 0:
+            written[to] = n
+    return tuple([(k, i) for k, n in written.items() for i, m in last_read.items() if m <= n])
+
+
+_ELEMENTWISE_SECTIONS = 2
+"""Those of a program that reduces nothing: of scalars, and of rows."""
 
 _OF_ONE = {
     ("sum", "neg"): "sum_of_products",

@@ -108,6 +108,14 @@ def test_rows_in_kernels():
 
 
 @pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+def test_updates_in_kernels():
+    arrays = [snp.ones((64, 32))] * 8
+    report = st.explain(lambda xs: [x - 0.1 * x for x in xs], arrays)
+    assert report.products.updates == 1
+    assert "updates of many arrays: 1 calls of kernels" in str(report)
+
+
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
 def test_attention_in_kernels():
     attend = nn.functional.scaled_dot_product_attention
     q = snp.ones((2, 64, 32))
@@ -148,8 +156,8 @@ def test_long_lists_are_cut():
     assert "and 3 more" in text and len(text.splitlines()) <= 40
 
 
-def of(count, kernels=0, fused=0, rows=0, attention=0):
-    return explain.Products(count, "Eigen", "it is small", kernels, fused, rows, attention)
+def of(count, kernels=0, fused=0, rows=0, updates=0, attention=0):
+    return explain.Products(count, "Eigen", "it is small", kernels, fused, rows, updates, attention)
 
 
 @pytest.mark.parametrize(
@@ -160,6 +168,7 @@ def of(count, kernels=0, fused=0, rows=0, attention=0):
         (of(3, 1), ["products: 3, of which kernels compute 1"]),
         (of(3, 2, 1), ["products: 3, of which kernels compute 2, 1 with what follows"]),
         (of(0, rows=2), ["softmax, norms and the like, along rows: 2 calls of kernels"]),
+        (of(0, updates=1), ["updates of many arrays: 1 calls of kernels"]),
         (
             of(2, attention=1),
             ["attention and its gradients: 1 calls of kernels, of several products each"],

@@ -284,6 +284,8 @@ class Products:
     """The number of these that have what follows in them."""
     rows: int
     """The number of calls of kernels for softmax, norms and what is like them, along rows."""
+    updates: int
+    """The number of calls of kernels for what an optimizer does, of many arrays each."""
     attention: int
     """The number of calls of kernels for attention, of several products each, or its gradients."""
 
@@ -345,6 +347,7 @@ def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:
         facts.kernel_products,
         facts.fused_products,
         facts.kernel_rows,
+        facts.kernel_updates,
         facts.kernel_attention,
     )
 
@@ -371,6 +374,8 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
         lines.append(f"attention and its gradients: {calls}")
     if products.rows:
         lines.append(f"softmax, norms and the like, along rows: {products.rows} calls of kernels")
+    if products.updates:
+        lines.append(f"updates of many arrays: {products.updates} calls of kernels")
     return lines
 
 

@@ -1,0 +1,218 @@
+"""Updates of many arrays in one call: what is found, and that values and derivatives stay."""
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import optim, tree
+from stretto._engine.api.graph import make_graph
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.program import check
+from stretto._engine.kernels import kernels
+from stretto._engine.lowering import stablehlo
+from stretto._engine.ops.fused_updates import FusedUpdates
+from stretto._engine.passes.fuse_updates import fuse_updates
+from stretto._engine.passes.prepare import prepare
+
+SHAPES = [(300, 40), (40,), (7, 3, 3), (1,), (), (33, 65), (16384,), (20000,), (0, 3)]
+
+OPTIMIZERS = {
+    "adam": optim.adam(1e-2),
+    "adamw": optim.adamw(1e-2),
+    "momentum": optim.sgd(1e-2, momentum=0.9, nesterov=True),
+    "lion": optim.lion(1e-2),
+    "rmsprop": optim.rmsprop(1e-2),
+    "adagrad": optim.adagrad(1e-2),
+    "adadelta": optim.adadelta(1e-2),
+    "clipped": optim.chain(optim.clip_by_global_norm(1.0), optim.adam(1e-2)),
+}
+
+
+def arrays(seed, shapes=SHAPES, dtype=np.float32):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def step_of(optimizer):
+    def step(params, state, grads):
+        updates, state = optimizer.update(grads, state, params)
+        return optim.apply_updates(params, updates), state
+
+    return step
+
+
+def found(f, *args):
+    """Return the program, and how many calls there are in it."""
+    program = fuse_updates(prepare(make_graph(f)(*args)))
+    check(program)
+    return program, sum([isinstance(e.primitive, FusedUpdates) for e in program.equations])
+
+
+def close(one, other, tolerance=1e-5):
+    for x, y in zip(tree.leaves(one), tree.leaves(other), strict=True):
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance / 10)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizers(name):
+    optimizer = OPTIMIZERS[name]
+    params, grads = map(tree.map, [snp.asarray] * 2, [arrays(0), arrays(1)])
+    state = optimizer.init(params)
+    step = step_of(optimizer)
+    program, count = found(step, params, state, grads)
+    assert count == 1
+    leaves = tree.leaves((params, state, grads))
+    close(evaluate(program, leaves), tree.leaves(step(params, state, grads)))
+    results = []
+    for on in (True, False):
+        for donated in ((), (0, 1)):
+            with st.config(kernels=on):
+                run = st.jit(step, donate_argnums=donated)
+                p, s = tree.map(snp.copy, (params, state))
+                for _ in range(3):
+                    p, s = run(p, s, grads)
+                results.append((p, s))
+    for other in results[1:]:
+        close(results[0], other)
+
+
+def by_hand(ws, ds):
+    return tree.map(lambda w, d: w - 0.1 * d, ws, ds)
+
+
+def of_two_forms(ws, ds):
+    return [w - 0.1 * d if w.ndim > 1 else w - d * d for w, d in zip(ws, ds, strict=True)]
+
+
+def with_masks(ws, ds):
+    return [snp.where(d > 0, w, snp.sign(d) / w) for w, d in zip(ws, ds, strict=True)]
+
+
+def twice_read(ws, ds):
+    """With parts that share nothing but what they read."""
+    return by_hand(ws, ds), [w * 0.9 + d for w, d in zip(ws, ds, strict=True)]
+
+
+@pytest.mark.parametrize("f", [by_hand, of_two_forms, with_masks, twice_read])
+def test_other_updates(f):
+    ws, ds = arrays(0), arrays(1)
+    ws[0][0, :3] = np.nan, np.inf, -np.inf
+    ds[0][1, :3] = 0.0, -0.0, np.nan
+    assert found(f, ws, ds)[1] == 1
+    results = []
+    for on in (True, False):
+        with st.config(kernels=on):
+            results.append(st.jit(f)(ws, ds))
+    for x, y in zip(*map(tree.leaves, results), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-7)
+        x, y = np.asarray(x), np.asarray(y)
+        np.testing.assert_array_equal(np.signbit(x[x == 0]), np.signbit(y[y == 0]))
+
+
+def read_later(ws, ds):
+    new = by_hand(ws, ds)
+    return new, [snp.cumsum(w.ravel()) for w in new]
+
+
+def few(ws, ds):
+    return by_hand(ws[:2], ds[:2])
+
+
+def whole_numbers(ws, ds):
+    return [w.astype(int) + 1 for w in ws]
+
+
+@pytest.mark.parametrize("f", [read_later, few, whole_numbers])
+def test_not_found(f):
+    assert found(f, arrays(0), arrays(1))[1] == 0
+
+
+def test_small_ones_are_not_found():
+    assert found(by_hand, *[[np.ones(3, np.float32)] * 9] * 2)[1] == 0
+
+
+def test_many_arrays_are_several_calls():
+    ws, ds = [arrays(seed, [(40, 3)] * 150) for seed in (0, 1)]
+    program, count = found(by_hand, ws, ds)
+    assert count == 3
+    close(evaluate(program, [*map(snp.asarray, [*ws, *ds])]), by_hand(ws, ds))
+    close(st.jit(by_hand)(ws, ds), by_hand(ws, ds))
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_donated_arrays_are_updated_in_place():
+    optimizer = OPTIMIZERS["adam"]
+    params, grads = map(tree.map, [snp.asarray] * 2, [arrays(0), arrays(1)])
+    state = optimizer.init(params)
+
+    def step(params, state, xs):
+        grads = st.grad(lambda ps: sum([((p - x) ** 2).sum() for p, x in zip(ps, xs, strict=True)]))
+        return step_of(optimizer)(params, state, grads(params))
+
+    size = sum([x.nbytes for x in grads])
+    with st.config(kernels=True):
+        compiled = st.jit(step, donate_argnums=(0, 1)).lower(params, state, grads).compile()
+        assert "stretto_update" in compiled.as_text()
+        memory = compiled.memory_analysis()
+    assert memory.temp_size_in_bytes < 1.1 * size  # the gradients
+    assert memory.alias_size_in_bytes > 2.9 * size
+
+
+@pytest.mark.parametrize("rates", ["one", "each"])
+def test_members_of_ensembles(rates):
+    optimizer = OPTIMIZERS["adam"]
+    params, grads = [arrays(seed, [(5, *shape) for shape in SHAPES]) for seed in (0, 1)]
+    state = st.vmap(optimizer.init)(tree.map(snp.asarray, params))
+    rate = np.linspace(0.5, 2, 5, dtype=np.float32) if rates == "each" else np.float32(2)
+
+    def step(params, state, grads, rate):
+        updates, state = optimizer.update(grads, state, params)
+        return optim.apply_updates(params, tree.map(lambda u: u * rate, updates)), state
+
+    mapped = st.vmap(step, in_axes=(0, 0, 0, 0 if rates == "each" else None))
+    results = []
+    for on in (True, False):
+        with st.config(kernels=on):
+            results.append(st.jit(mapped)(params, state, grads, rate))
+    close(*results)
+    for k in range(5):
+        one = lambda x, k=k: x[k]
+        of_one = rate[k] if rates == "each" else rate
+        alone = step(*tree.map(one, (params, state, grads)), of_one)
+        close(tree.map(one, results[0]), alone)
+
+
+def test_derivatives():
+    ws, ds = arrays(0), arrays(1)
+
+    def loss(ds):
+        return sum([(w**3).sum() for w in by_hand(ws, ds)])
+
+    results = []
+    for on in (True, False):
+        with st.config(kernels=on):
+            results.append(st.jit(st.grad(loss))(ds))
+    close(*results)
+
+
+def test_in_loops():
+    ws, ds = arrays(0), arrays(1)
+
+    def many(ws, ds):
+        return st.lax.fori_loop(0, 5, lambda _, ws: by_hand(ws, ds), ws)
+
+    results = []
+    for on in (True, False):
+        with st.config(kernels=on):
+            results.append(st.jit(many)(ws, ds))
+    close(*results)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_what_is_called_and_what_is_not():
+    ws, ds = arrays(0), arrays(1)
+    program = prepare(make_graph(by_hand)(ws, ds))
+    for on in (True, False):
+        with st.config(kernels=on):
+            assert ("stretto_update" in stablehlo.lower(program)) == on
