@@ -378,10 +378,12 @@ class Builder(Collectives):
         """Write the equations of a program here; return its outputs.
 
         With ``at_hand`` they get the source line of the equation being lowered, not their own.
-        ``aliases`` maps inputs to outputs that are put into their memory.
+        ``aliases`` maps inputs to outputs that are put into their memory; without, what is known
+        of the equation's own results is passed on.
         """
         if self.has_kernels and not (as_is or self._scalars):
             program = as_written(program)
+            aliases = aliases or self._aliases_of(program, operands)
             self._homes.update({program.outputs[k]: operands[i] for i, k in aliases.items()})
         known = _Operands(self._literal)
         known.update(zip(program.inputs, operands, strict=True))

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,10 @@ from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import DTYPES
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.fused_updates import FusedUpdates
+from stretto._engine.ops.identities import OptimizationBarrier
+from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.row_program import Instructions, Space, Views, instructions
+from stretto._engine.ops.shape import Rev
 
 _LEAST_ARRAYS = 6
 """The arrays from which a call is worth it for the time to compile alone."""
@@ -54,8 +57,12 @@ _SHORT = 64
 
 _MOST_ARRAYS = 64
 """The arrays of one call: XLA's time to see that nothing has to be copied grows with the square of
-their number, and is 9 s for 400. Calls wait for what all of them read, since a weight may be
-overwritten only when the last gradient that needs it is there."""
+their number, and is 9 s for 400."""
+
+_MOST_WAITING = 1 << 13
+"""The elements of gradients that wait in one call for the next one: small arrays of a layer or two.
+XLA computes the gradients of a call's arrays one after the other, and has what all of them need in
+memory until then: with all of ResNet-18 in one call at 224x224 that is 50 MB more."""
 
 
 def fuse_updates(program: Program) -> Program:
@@ -98,12 +105,23 @@ def _is_slow(shape: tuple[int, ...]) -> bool:
     return len(axes) > 2 and axes[-1] < _SHORT and math.prod(axes) >= _LEAST_ELEMENTS
 
 
+_AS_IT_LIES = (BroadcastInDim, OptimizationBarrier, Reshape, Rev, Transpose)
+"""Operations whose results kernels read where their operand lies."""
+
+
 class _Operand(NamedTuple):
     """What an operation reads from outside: an array, or a number for each of some first axes."""
 
     atom: Var
     axes: int
     """Of a number, how many first axes it has; -1 for an array."""
+
+
+class _Member(NamedTuple):
+    """An operation: what the kernel does for it, and how it reads its operands."""
+
+    op: str
+    reads: list[_Operand | Literal]
 
 
 class _Component:
@@ -157,8 +175,8 @@ class _Finder:
         self.makers = {v: e for e in program.equations for v in e.outputs}
         self.views = Views(self.makers)
         self.spaces: dict[Any, Space] = {}
-        self.members: dict[int, str] = {}
-        """What the kernel does for the operations at these places."""
+        self.members: dict[int, _Member] = {}
+        """The operations that may be done, by place."""
         self.outside: set[Any] = set()
         """What other operations read."""
 
@@ -192,11 +210,10 @@ class _Finder:
                 (out,) = e.outputs
                 if out not in self.outputs and self._is_renamed(out):
                     continue
-                op = self._operation(e) if out in needed else ""
-                if op:
-                    self.members[place] = op
-                    reads = [self._read(a, out.type.shape) for a in e.inputs]
-                    for read in reads:
+                member = self._member(e) if out in needed else None
+                if member is not None:
+                    self.members[place] = member
+                    for read in member.reads:
                         if isinstance(read, _Operand):
                             (needed if read.axes < 0 else self.outside).add(read.atom)
                     continue
@@ -208,11 +225,11 @@ class _Finder:
         same = base.type.shape == atom.type.shape and base.type.dtype == atom.type.dtype
         return same and base is not atom
 
-    def _operation(self, e: Equation) -> str:
-        """Return what the kernel does for an operation; nothing if it has nothing for it."""
+    def _member(self, e: Equation) -> _Member | None:
+        """Return an operation as the kernel does it; None if it cannot."""
         out = e.outputs[0].type
         if observable(e.primitive.effects) or any(map(is_size, out.shape)) or out.size == 0:
-            return ""
+            return None
         dtypes = [a.type.dtype for a in (*e.outputs, *e.inputs)]
         dtype = next((d for d in dtypes if d in DTYPES), None)
         key = out.shape, dtype or DTYPES[0]
@@ -221,8 +238,10 @@ class _Finder:
             space = self.spaces[key] = Space(out.shape, len(out.shape), key[1])
         found = space.operation(e, self.views)
         if found is None or found[1] != "rows" or found[0] == "is_column":
-            return ""
-        return "" if None in [self._read(a, out.shape) for a in e.inputs] else found[0]
+            return None
+        reads = [self._read(a, out.shape) for a in e.inputs]
+        whole = [read for read in reads if read is not None]
+        return _Member(found[0], whole) if len(whole) == len(reads) else None
 
     def _read(self, atom: Any, shape: tuple[int, ...]) -> _Operand | Literal | None:
         """Return how an operation reads something; None if the kernel cannot."""
@@ -256,8 +275,7 @@ class _Finder:
             own = _Component(e.outputs[0].type.shape)
             own.places.append(place)
             owner[e.outputs[0]] = own
-            for a in e.inputs:
-                read = self._read(a, own.shape)
+            for read in self.members[place].reads:
                 if not isinstance(read, _Operand) or read.axes >= 0:
                     continue
                 other = owner.setdefault(read.atom, own).whole()
@@ -268,7 +286,7 @@ class _Finder:
         yield from dict.fromkeys([c.whole() for c in owner.values()])
 
     def _segment(self, component: _Component) -> _Segment | None:
-        """Return a component in the form by which equal ones are found."""
+        """Return a component in the form by which equal ones are found; None if it updates none."""
         places = sorted(component.places)
         number: dict[Any, int] = {}
         inputs: list[_Operand] = []
@@ -278,13 +296,12 @@ class _Finder:
         axes = 0
         for place in places:
             e = self.program.equations[place]
-            line: list[Any] = [self.members[place]]
-            for a in e.inputs:
-                read = self._read(a, component.shape)
-                if isinstance(a, Literal):
-                    line.append((a.type.dtype, np.asarray(a.value, a.type.dtype).tobytes()))
+            line: list[Any] = [self.members[place].op]
+            for read in self.members[place].reads:
+                if isinstance(read, Literal):
+                    dtype = read.type.dtype
+                    line.append((dtype, np.asarray(read.value, dtype).tobytes()))
                     continue
-                assert isinstance(read, _Operand)
                 key = read.atom if read.axes < 0 else read
                 if key not in number:
                     number[key] = len(number)
@@ -302,8 +319,9 @@ class _Finder:
             if leaves:
                 outputs.append(out)
             lines.append((*line, leaves))
+        updates = any([read.axes < 0 and read.atom not in self.makers for read in inputs])
         floats = [dtype for dtype in dtypes if dtype in DTYPES]
-        if len(floats) != 1 or not dtypes <= {*floats, np.dtype(bool)}:
+        if not updates or len(floats) != 1 or not dtypes <= {*floats, np.dtype(bool)}:
             return None
         shape = component.shape
         form = (floats[0], axes, math.prod(shape[:axes]), tuple(lines))
@@ -329,43 +347,94 @@ class _Finder:
             inputs.append(small)
         for place in segment.places:
             e = self.program.equations[place]
-            reads = [self._read(a, segment.shape) for a in e.inputs]
-            atoms: list[Any] = [
-                repeated.get(r, r.atom) if isinstance(r, _Operand) else r for r in reads
-            ]
+            reads = self.members[place].reads
+            atoms = [repeated.get(r, r.atom) if isinstance(r, _Operand) else r for r in reads]
             body.append(Equation(e.primitive, atoms, e.outputs, e.place))
         told = instructions(Program(inputs, body, segment.outputs, "updates"), space)
         return None if told is None or told.numbers[1:4] != (1, 1, 1) else told
 
     def _calls(self, groups: list[_Group]) -> tuple[set[int], list[Equation]]:
-        whole = [s for group in groups for s in group.segments]
-        places = {place for s in whole for place in s.places}
-        kept = [e for k, e in enumerate(self.program.equations) if k not in places]
-        self.uses = Counter([a for e in kept for a in e.inputs])
-        self.readers = Counter([v for s in whole for v in {read.atom for read in s.inputs}])
-        parts: list[list[_Group]] = [[]]
-        left = _MOST_ARRAYS
-        for told, alike in groups:
-            while alike:
-                if not left:
-                    parts.append([])
-                    left = _MOST_ARRAYS
-                parts[-1].append(_Group(told, alike[:left]))
-                left, alike = left - len(parts[-1][-1].segments), alike[left:]
-        if len(parts) == 1:
-            return places, [self._call(parts[0], ())]
-        made = dict.fromkeys([read.atom for s in whole for read in s.inputs])
-        after = [v for v in made if v in self.makers]
-        return places, [self._call(part, after) for part in parts]
+        equations = self.program.equations
+        made = {v: place for place, e in enumerate(equations) for v in e.outputs}
+        whole = [(told, s) for told, alike in groups for s in alike]
+        depth = self._depths(made)
+        ready = {
+            s.places: max([depth[made[r.atom]] for r in s.inputs if r.atom in made], default=0)
+            for _, s in whole
+        }
+        whole.sort(key=lambda one: ready[one[1].places])
+        places = {place for _, s in whole for place in s.places}
+        kept = [k for k in range(len(equations)) if k not in places]
+        self.uses = Counter([a for k in kept for a in equations[k].inputs])
+        self.readers = Counter([v for _, s in whole for v in {read.atom for read in s.inputs}])
+        parts: list[list[tuple[Instructions, _Segment]]] = [[]]
+        waiting = since = 0
+        for told, segment in whole:
+            waits = waiting > _MOST_WAITING and ready[segment.places] > since
+            if waits or len(parts[-1]) == _MOST_ARRAYS:
+                parts.append([])
+                waiting = 0
+            parts[-1].append((told, segment))
+            since = ready[segment.places]
+            of_program = [read for read in segment.inputs if read.axes < 0 and read.atom in made]
+            waiting += segment.size * len(of_program)
+        last = self._last_readers(kept, depth)
+        seen: set[int] = set()
+        calls = []
+        for part in parts:
+            arrays = dict.fromkeys([read.atom for _, s in part for read in s.inputs])
+            self._visit([made[v] for v in arrays if v in made], made, seen)
+            # A weight may be written over only when the gradient that needs it is there.
+            late = dict.fromkeys([last[v] for v in arrays if last.get(v, -1) not in {*seen, -1}])
+            after = [min(equations[k].outputs, key=lambda v: v.type.size) for k in late]
+            calls.append(self._call(part, after))
+        return places, calls
 
-    def _call(self, groups: list[_Group], after: Sequence[Var]) -> Equation:
+    def _depths(self, made: Mapping[Any, int]) -> list[int]:
+        """Return how many operations, one after the other, there are up to each."""
+        depths: list[int] = []
+        for e in self.program.equations:
+            before = [depths[made[a]] for a in e.inputs if not isinstance(a, Literal) and a in made]
+            depths.append(1 + max(before, default=0))
+        return depths
+
+    def _last_readers(self, kept: Sequence[int], depth: Sequence[int]) -> dict[Any, int]:
+        """Return where each input of the program is read last, also in another order of axes."""
+        origin = {v: v for v in self.program.inputs}
+        last: dict[Any, int] = {}
+        for k in kept:
+            e = self.program.equations[k]
+            for a in e.inputs:
+                if isinstance(a, Literal) or a not in origin:
+                    continue
+                if len(e.inputs) == 1 and isinstance(e.primitive, _AS_IT_LIES):
+                    origin[e.outputs[0]] = origin[a]
+                elif depth[k] >= depth[last.get(origin[a], k)]:
+                    last[origin[a]] = k
+        return last
+
+    def _visit(self, starts: list[int], made: Mapping[Any, int], seen: set[int]) -> None:
+        """Add the places of what these operations need; of what is known already, no more."""
+        while starts:
+            place = starts.pop()
+            if place not in seen:
+                seen.add(place)
+                inputs = self.program.equations[place].inputs
+                starts += [made[a] for a in inputs if not isinstance(a, Literal) and a in made]
+
+    def _call(
+        self, part: Sequence[tuple[Instructions, _Segment]], after: Sequence[Any]
+    ) -> Equation:
         """Return one call for these segments, which comes when all these arrays are there."""
+        groups: dict[int, _Group] = {}
+        for told, segment in part:
+            groups.setdefault(id(told), _Group(told, [])).segments.append(segment)
         operands: dict[Any, int] = {}
-        numbers = [len(groups), sum([len(alike) for _, alike in groups])]
+        numbers = [len(groups), len(part)]
         outputs: list[Var] = []
         shared: list[tuple[int, int]] = []
         places: set[int] = set()
-        for told, alike in groups:
+        for told, alike in groups.values():
             numbers += [*told.numbers, len(alike)]
             for segment in alike:
                 rows = math.prod(segment.shape[: segment.axes])
@@ -379,7 +448,7 @@ class _Finder:
                         shared.append((len(outputs) + k, own[i]))
                 outputs += segment.outputs
                 places.update(segment.places)
-        ending = [] if after else [i for v, i in operands.items() if self._ends(v, 0)]
+        ending = [i for v, i in operands.items() if self._ends(v, 0) and self.readers[v] == 1]
         for v in after:
             operands.setdefault(v, len(operands))
         program = Program([*operands], self._equations(places, operands), outputs, "updates")
