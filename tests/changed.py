@@ -32,6 +32,7 @@ KERNELS = [
     "tests/property/test_kernels_storm.py",
     "tests/property/test_rows_storm.py",
     "tests/property/test_attention_storm.py",
+    "tests/property/test_updates_storm.py",
 ]
 """The tests of the extensions in C."""
 

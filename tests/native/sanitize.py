@@ -39,6 +39,7 @@ TESTS = (
     "tests/property/test_kernels_storm.py",
     "tests/property/test_rows_storm.py",
     "tests/property/test_attention_storm.py",
+    "tests/property/test_updates_storm.py",
 )
 
 

@@ -1,5 +1,7 @@
 """Updates of many arrays in one call: what is found, and that values and derivatives stay."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -26,6 +28,7 @@ OPTIMIZERS = {
     "adagrad": optim.adagrad(1e-2),
     "adadelta": optim.adadelta(1e-2),
     "clipped": optim.chain(optim.clip_by_global_norm(1.0), optim.adam(1e-2)),
+    "scheduled": optim.adamw(optim.cosine_decay_schedule(1e-2, 10)),
 }
 
 
@@ -119,17 +122,36 @@ def few(ws, ds):
     return by_hand(ws[:2], ds[:2])
 
 
+def new(ws, ds):
+    """Of nothing that the program is given as it is."""
+    return [snp.sort(w, axis=None) - snp.sort(d, axis=None) for w, d in zip(ws, ds, strict=True)]
+
+
 def whole_numbers(ws, ds):
     return [w.astype(int) + 1 for w in ws]
 
 
-@pytest.mark.parametrize("f", [read_later, few, whole_numbers])
+@pytest.mark.parametrize("f", [read_later, few, new, whole_numbers])
 def test_not_found(f):
     assert found(f, arrays(0), arrays(1))[1] == 0
 
 
-def test_small_ones_are_not_found():
-    assert found(by_hand, *[[np.ones(3, np.float32)] * 9] * 2)[1] == 0
+@pytest.mark.parametrize(
+    ("shapes", "calls"),
+    [
+        ([(3,)] * 9, 0),
+        ([(16, 43)] * 6, 1),
+        ([(16, 42)] * 6, 0),  # less than 4,096 elements
+        ([(64, 64)] * 5, 0),
+        ([(64, 64, 3, 3)], 1),  # XLA goes along the last axis
+        ([(64, 64, 1, 1)], 0),
+        ([(8, 8, 64)], 0),
+        ([(8, 9, 63)], 1),
+        ([(8, 8, 63)], 0),
+    ],
+)
+def test_from_which_sizes_on(shapes, calls):
+    assert found(by_hand, arrays(0, shapes), arrays(1, shapes))[1] == calls
 
 
 def test_many_arrays_are_several_calls():
@@ -138,6 +160,41 @@ def test_many_arrays_are_several_calls():
     assert count == 3
     close(evaluate(program, [*map(snp.asarray, [*ws, *ds])]), by_hand(ws, ds))
     close(st.jit(by_hand)(ws, ds), by_hand(ws, ds))
+
+
+def net(ws, x):
+    for w in ws:
+        x = snp.tanh(x @ w)
+    return (x**2).sum()
+
+
+def trained(ws, x):
+    return by_hand(ws, st.grad(net)(ws, x))
+
+
+def clipped(ws, x):
+    slopes = st.grad(net)(ws, x)
+    size = snp.sqrt(sum([(d * d).sum() for d in slopes]))
+    return by_hand(ws, [d / snp.maximum(size, 1) for d in slopes])
+
+
+@pytest.mark.parametrize(("step", "calls"), [(trained, 7), (clipped, 1)])
+def test_calls_wait_for_little(step, calls):
+    """What a layer's gradients need is let go before those of the layer below are there."""
+    ws, x = arrays(0, [(96, 96)] * 7), arrays(1, [(4, 96)])[0]
+    program, count = found(step, ws, x)
+    assert count == calls
+    close(evaluate(program, [*map(snp.asarray, [*ws, x])]), step(ws, x), 1e-4)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_weights_are_not_copied():
+    """Each is written over after the gradient by the layer's input, which needs it."""
+    ws, x = arrays(0, [(96, 96)] * 7), arrays(1, [(4, 96)])[0]
+    with st.config(kernels=True):
+        text = st.jit(trained, donate_argnums=0).lower(ws, x).compile().as_text()
+    assert text.count('"stretto_update"') == 7
+    assert not re.search(r"f32\[96,96\]\S* copy\(", text)
 
 
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")
@@ -196,17 +253,78 @@ def test_derivatives():
     close(*results)
 
 
-def test_in_loops():
-    ws, ds = arrays(0), arrays(1)
+def in_place(ws, ds):
+    return by_hand(ws, ds)
 
-    def many(ws, ds):
-        return st.lax.fori_loop(0, 5, lambda _, ws: by_hand(ws, ds), ws)
 
+def in_a_loop(ws, ds):
+    return st.lax.fori_loop(0, 5, lambda i, ws: by_hand(ws, ds), ws)
+
+
+def in_a_scan(ws, ds):
+    scaled = lambda ws, k: (by_hand(ws, [k * d for d in ds]), k)
+    return st.lax.scan(scaled, ws, snp.arange(3.0))[0]
+
+
+def in_a_function(ws, ds):
+    return st.jit(by_hand)(ws, [d + 1 for d in ds])
+
+
+def in_a_branch(ws, ds):
+    return st.lax.cond(ds[0][0, 0] < 9, lambda: by_hand(ws, ds), lambda: ws)
+
+
+def of_members(ws, ds):
+    return st.vmap(by_hand)(ws, ds)
+
+
+def twice(ws, ds):
+    """One call of a function for those in place, and one for others."""
+    step = st.jit(by_hand)
+    return step(ws, ds), step(ds, ws)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize(
+    "f", [in_place, in_a_loop, in_a_scan, in_a_function, in_a_branch, of_members]
+)
+def test_whatever_holds_them_they_are_in_place(f):
+    shapes = [(30, 70)] * 8
+    ws, ds = arrays(0, shapes), arrays(1, shapes)
     results = []
     for on in (True, False):
         with st.config(kernels=on):
-            results.append(st.jit(many)(ws, ds))
+            run = st.jit(f, donate_argnums=0)
+            compiled = run.lower(ws, ds).compile()
+            results.append(run(tree.map(snp.array, ws), ds))
+        text = compiled.as_text()
+        assert ('"stretto_update"' in text) == on
+        assert not on or not re.search(r"f32\[30,70\]\S* copy\(", text)
     close(*results)
+
+
+def test_functions_in_place_and_not():
+    ws, ds = arrays(0), arrays(1)
+    results = []
+    for on in (True, False):
+        with st.config(kernels=on):
+            run = st.jit(twice, donate_argnums=0)
+            results.append(run(tree.map(snp.array, ws), ds))
+    close(*results)
+
+
+def test_what_another_update_reads_is_not_written_over():
+    """As members' numbers: an array that is updated itself."""
+    rates, ws = arrays(0, [(5,)] * 8), arrays(1, [(5, 3000)] * 8)
+
+    def step(rates, ws):
+        return [0.5 * r for r in rates], [w * r for w, r in zip(ws, rates, strict=True)]
+
+    mapped = st.vmap(step)
+    for donated in ((), (0,), (0, 1)):
+        got = st.jit(mapped, donate_argnums=donated)(*tree.map(snp.array, (rates, ws)))
+        with st.config(kernels=False):
+            close(got, st.jit(mapped)(rates, ws))
 
 
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")

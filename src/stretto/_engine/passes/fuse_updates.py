@@ -385,7 +385,7 @@ class _Finder:
             arrays = dict.fromkeys([read.atom for _, s in part for read in s.inputs])
             self._visit([made[v] for v in arrays if v in made], made, seen)
             # A weight may be written over only when the gradient that needs it is there.
-            late = dict.fromkeys([last[v] for v in arrays if last.get(v, -1) not in {*seen, -1}])
+            late = dict.fromkeys([last[v] for v in arrays if v in last and last[v] not in seen])
             after = [min(equations[k].outputs, key=lambda v: v.type.size) for k in late]
             calls.append(self._call(part, after))
         return places, calls
@@ -409,7 +409,7 @@ class _Finder:
                     continue
                 if len(e.inputs) == 1 and isinstance(e.primitive, _AS_IT_LIES):
                     origin[e.outputs[0]] = origin[a]
-                elif depth[k] >= depth[last.get(origin[a], k)]:
+                elif e.outputs and depth[k] >= depth[last.get(origin[a], k)]:
                     last[origin[a]] = k
         return last
 
