@@ -466,10 +466,13 @@ class Builder(Collectives):
         return self._without_token(results) if ordered else results
 
     def _aliases_of(self, program: Program, operands: Sequence[Operand]) -> dict[int, int]:
-        """Return the operands whose memory results are to take, if they are the equation's."""
+        """Return the operands whose memory results are to take, if they are the equation's.
+
+        Of single numbers nobody asks: a function is written once for all that are called with such.
+        """
         if not self._homes or len(program.outputs) != len(self._outputs):
             return {}
-        places = {x.name: i for i, x in enumerate(operands)}
+        places = {x.name: i for i, x in enumerate(operands) if x.type.shape}
         homes = [(k, home) for k, home in enumerate(self.homes) if home is not None]
         return {places[home.name]: k for k, home in homes if home.name in places}
 
