@@ -32,7 +32,8 @@ def updates(ws, ms, gs, rate):
 def test_values(seed, dtype):
     rng = np.random.default_rng(seed)
     sizes = [int(n) for n in np.exp(rng.uniform(0, 11, 7))] + [16384, 16384 * 2 + 1]
-    ws, ms, gs = [[rng.standard_normal(n).astype(dtype) for n in sizes] for _ in range(3)]
+    shapes = [*sizes, (90, 30, 30)]
+    ws, ms, gs = [[rng.standard_normal(s).astype(dtype) for s in shapes] for _ in range(3)]
     rate = np.asarray(0.25, dtype)
     run = st.jit(updates, donate_argnums=(0, 1))
     got = run(*[[snp.array(x) for x in xs] for xs in (ws, ms)], gs, rate)
@@ -50,7 +51,7 @@ def test_values(seed, dtype):
 @pytest.mark.parametrize("shapes", [[(3,), (700,)], [(5000,), (2, 40)], [(1,), (20000,)]])
 def test_members_are_as_one_alone(shapes, dtype):
     rng = np.random.default_rng(0)
-    shapes = [(6, *shape) for shape in (*shapes, *shapes)]
+    shapes = [(6, *shape) for shape in (*shapes, *shapes, (60, 3, 3), (20, 30, 30))]
     ws, ms, gs = [[rng.standard_normal(s).astype(dtype) for s in shapes] for _ in range(3)]
     rates = np.linspace(0.1, 1, 6, dtype=dtype)
     together = st.jit(st.vmap(updates))(ws, ms, gs, rates)

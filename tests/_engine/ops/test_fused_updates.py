@@ -10,7 +10,7 @@ from stretto._engine.passes.fuse_updates import fuse_updates
 from stretto._engine.passes.prepare import prepare
 from stretto.laws import f32, f64, law
 
-SHAPES = [(64, 80), (80,), (3, 4, 5), (7,), (9, 9), (1, 2)]
+SHAPES = [(64, 8, 10), (80,), (3, 4, 5), (7,), (9, 9), (1, 2)]
 
 
 def steps(xs):

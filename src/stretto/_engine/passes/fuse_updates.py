@@ -8,21 +8,22 @@ those that nothing reads but such operations. So no optimizer is known by name, 
 can all be done together, at the end. Each stays what it is; where a product is added to something,
 the two may be rounded once, as in XLA's kernels.
 
-Times of Adam in place, divided by those of XLA's kernels with one axis, on one thread with 512-bit
-vectors; where several such arrays are compiled together the kernel takes 0.3 of XLA's time:
+Times of Adam in place, divided by those of XLA's kernels over arrays with one axis, on one thread
+with 512-bit vectors. Networks of matrices are left to XLA: GPT-2's step took 1.09 of the time.
 
-============================  ======  =======
-arrays                        kernel  XLA's own
-============================  ======  =======
-62 of ResNet-18               1.1     2.8
-50 of a U-Net                 1.1     3.1
-8 of 64x64x3x3                1.2     3.7
-4 of 64x64x7x7                1.2     5.6
-2 of 16x16x32x32              1.2     1.4
-8 of 512x512                  1.25    1
-52 of GPT-2 with four layers  1.1     1
-8 of 16x16x3x3                1       1.5
-============================  ======  =======
+=================  ======  =========
+arrays             kernel  XLA's own
+=================  ======  =========
+62 of ResNet-18    1.1     2.8
+50 of a U-Net      1.1     3.1
+8 of 64x64x3x3     1.2     3.7
+1 of 64x64x3x3     1.2     2.6
+4 of 64x64x7x7     1.3     5.3
+2 of 16x16x32x32   1.4     1.4
+8 of 512x512       1.3     1
+100 of 64x64       1.9     1
+52 of GPT-2        1.1     1
+=================  ======  =========
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.row_program import Instructions, Space, Views, instructions
 from stretto._engine.ops.shape import Rev
 
-_LEAST_ARRAYS = 6
-"""The arrays from which a call is worth it for the time to compile alone."""
-
 _LEAST_ELEMENTS = 1 << 12
-"""The elements of all arrays together from which a call is worth its few microseconds."""
+"""The elements of an array from which a call is worth its few microseconds."""
 
-_SHORT = 64
-"""The elements of a last axis from which XLA's loops over three axes are as fast as over one."""
+_SHORT = 32
+"""The elements of a last axis from which XLA's loops over three axes are as fast as the kernel."""
+
+_SHARE = 4
+"""The part of all elements that have to be in such arrays for the others to be in their calls, too:
+their kernels need not be compiled then, and XLA copies no weights."""
 
 _MOST_ARRAYS = 64
 """The arrays of one call: XLA's time to see that nothing has to be copied grows with the square of
@@ -92,11 +94,8 @@ def _fused(program: Program) -> Program:
 
 def _may_have(program: Program) -> bool:
     """Say whether what leaves the program may be worth a call; most programs have no such."""
-    types = [v.type for v in program.outputs if v.type.ndim and v.type.dtype in DTYPES]
-    types = [t for t in types if not any(map(is_size, t.shape))]
-    if sum([t.size for t in types]) < _LEAST_ELEMENTS:
-        return False
-    return len(types) >= _LEAST_ARRAYS or any([_is_slow(t.shape) for t in types])
+    types = [v.type for v in program.outputs if v.type.ndim > 2 and v.type.dtype in DTYPES]
+    return any([_is_slow(t.shape) for t in types if not any(map(is_size, t.shape))])
 
 
 def _is_slow(shape: tuple[int, ...]) -> bool:
@@ -196,11 +195,10 @@ class _Finder:
         if not by_dtype:
             return None
         groups = max(by_dtype.values(), key=_elements)
-        whole = [s for group in groups for s in group.segments]
-        many = len(whole) >= _LEAST_ARRAYS or any([_is_slow(s.shape) for s in whole])
-        if not many or _elements(groups) < _LEAST_ELEMENTS:
+        slow = [_Group(told, [s for s in alike if _is_slow(s.shape)]) for told, alike in groups]
+        if not _elements(slow):
             return None
-        return self._calls(groups)
+        return self._calls(groups if _SHARE * _elements(slow) >= _elements(groups) else slow)
 
     def _find_members(self) -> None:
         needed = {v for v in self.program.outputs if v.type.ndim}

@@ -109,7 +109,7 @@ def test_rows_in_kernels():
 
 @pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
 def test_updates_in_kernels():
-    arrays = [snp.ones((64, 32))] * 8
+    arrays = [snp.ones((64, 64, 3, 3))] * 2
     report = st.explain(lambda xs: [x - 0.1 * x for x in xs], arrays)
     assert report.products.updates == 1
     assert "updates of many arrays: 1 calls of kernels" in str(report)
