@@ -195,13 +195,16 @@ class _Finder:
         if not by_dtype:
             return None
         groups = max(by_dtype.values(), key=_elements)
-        slow = [_Group(told, [s for s in alike if _is_slow(s.shape)]) for told, alike in groups]
-        if not _elements(slow):
+        if not any([_is_slow(s.shape) for _, alike in groups for s in alike]):
             return None
-        return self._calls(groups if _SHARE * _elements(slow) >= _elements(groups) else slow)
+        return self._calls(groups)
 
     def _find_members(self) -> None:
-        needed = {v for v in self.program.outputs if v.type.ndim}
+        outs = {v for v in self.program.outputs if v.type.ndim and v.type.dtype in DTYPES}
+        outs = {v for v in outs if not any(map(is_size, v.type.shape))}
+        slow = {v for v in outs if _is_slow(v.type.shape)}
+        sizes = [sum([v.type.size for v in some]) for some in (slow, outs)]
+        needed = outs if _SHARE * sizes[0] >= sizes[1] else slow
         for place in range(len(self.program.equations) - 1, -1, -1):
             e = self.program.equations[place]
             if len(e.outputs) == 1 and e.outputs[0] not in self.outside:
