@@ -9,7 +9,8 @@ Source: the specification of ONNX's operators.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import ml_dtypes
@@ -848,11 +849,16 @@ class Writer:
         return self.program(program, operands, at_hand=True)
 
     def program(
-        self, program: Program, operands: Sequence[Any], at_hand: bool = False
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        at_hand: bool = False,
+        aliases: Mapping[int, int] = MappingProxyType({}),
     ) -> list[Any]:
         """Write the equations of a program here; return its outputs.
 
         With ``at_hand`` errors name the operation being written, not those of the program.
+        ``aliases`` says whose memory results may take, which is nobody's business here.
         """
         known = dict(zip(program.inputs, operands, strict=True))
         outer = self._outputs, self._equation, self._place
