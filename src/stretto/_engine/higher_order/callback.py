@@ -415,8 +415,7 @@ class Host:
         else:
             refuse_masked(leaf, self.caller, path)
             host = leaf.to_host() if isinstance(leaf, Value) else np.asarray(leaf)
-            kind_of(host.dtype)  # refuses strings, objects, dates
-            got = array_type(host.shape, host.dtype)
+            got = array_type(host.shape, host.dtype)  # refuses strings, objects, dates
             if (got.shape, got.dtype) == (type.shape, type.dtype):
                 return constant(host if isinstance(leaf, Value) else np.array(host, order="C"))
         ways = ["declare what it returns"]

@@ -236,8 +236,6 @@ def _chunk(
 
 def _worth(program: Program, size: int) -> bool:
     """Say whether the formulation of a member's program can be chosen, and that is worth it."""
-    if is_size(size):
-        return False
     enough = config.plan != "auto" or size * _choices(program) >= _WORTH
     return enough and size > 1 and bool(program.outputs) and not program.effects
 
