@@ -32,6 +32,19 @@ def test_a_traced_value_used_in_python_is_named(f, message):
         st.jit(f)(1.0, 2)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"static_argnums": 1, "donate_argnums": (0, 1)},
+        {"static_argnames": "n", "donate_argnames": "n"},
+        {"static_argnames": "n", "donate_argnums": 1},
+    ],
+)
+def test_no_argument_is_static_and_donated(settings):
+    with pytest.raises(ValueError, match="is both static and donated"):
+        st.jit(lambda x, n: x, **settings)
+
+
 def test_loop_condition_is_named():
     def f(params):
         while params["w"][0] < 3:

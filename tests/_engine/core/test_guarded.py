@@ -188,6 +188,9 @@ def test_what_is_not_the_packages_own_is_left_alone():
     guard(f)
     guard(types.SimpleNamespace(f=f))
     assert f.__code__ is code
+    own = type("Own", (), {"f": f})
+    guard(own)
+    assert own.f.__code__ is code and own not in guarded._members  # which would keep it alive
 
 
 def test_tools_that_read_code_still_can():

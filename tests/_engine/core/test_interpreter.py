@@ -19,6 +19,7 @@ from stretto._engine.core.interpreter import (
     Tracer,
     as_value,
     constant,
+    is_array_like,
     scalar_array,
     splat,
     state,
@@ -34,6 +35,33 @@ def test_python_numbers(number, dtype):
     x = as_value(number)
     assert (x.dtype, x.shape, x.weak_type) == (np.dtype(dtype), (), dtype != "bool")
     assert as_value(x) is x
+
+
+class Made:
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("x", "is_one"),
+    [
+        (1, True),
+        (1.5, True),
+        (1j, True),
+        (True, True),
+        (np.float32(1), True),
+        (np.ones(2), True),
+        (snp.ones(2), True),
+        (Made(), True),
+        (Made, False),
+        (np.ndarray, False),
+        ("1", False),
+        (None, False),
+        ([1.0], False),
+    ],
+)
+def test_what_may_be_an_array(x, is_one):
+    assert is_array_like(x) is is_one
 
 
 def test_numpy_arrays_are_copied_and_canonical():
@@ -208,6 +236,7 @@ def test_the_interpreter_is_restored_after_an_error():
 
 def test_linear_has_a_type():
     x = Linear(array_type((2, 3), np.dtype(np.float32)))
+    assert (x.so_far, x.masked) == (None, False)
     assert (x.shape, x.dtype, x.ndim) == ((2, 3), np.float32, 2)
 
 

@@ -106,10 +106,12 @@ def test_memory_where_linux_says_it(monkeypatch):
 
 
 def test_memory_on_windows(monkeypatch, silent):
+    both = 1500, 600
+
     def asked(status):
         numbers = ctypes.cast(status, ctypes.POINTER(ctypes.c_uint64))
         assert numbers[0] == 64  # the size, and no load yet
-        for k, n in enumerate((1000, 400, 1500, 600, 1 << 47, 1 << 46, 0)):
+        for k, n in enumerate((1000, 400, *both, 1 << 47, 1 << 46, 0)):
             numbers[k + 1] = n
         return works
 
@@ -117,6 +119,8 @@ def test_memory_on_windows(monkeypatch, silent):
     monkeypatch.setattr(ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)
     works = 1
     assert machine.memory() == (1000, 400, 500, 200)
+    both = 1000, 300  # without swap files, and some of what is free promised
+    assert machine.memory() == (1000, 400, 0, 0)
     works = 0
     monkeypatch.setattr(machine, "_physical", lambda: 7)
     assert machine.memory() == (7, None, 0, 0)

@@ -59,7 +59,8 @@ def test_equal_and_equivalent():
     assert one == NamedSharding(mesh, P("x", None)) and hash(one) == hash(
         NamedSharding(mesh, P("x", None))
     )
-    assert one != NamedSharding(mesh, P("y"))
+    same, other = one, NamedSharding(mesh, P("y"))
+    assert one == same and one != other
     flat = Mesh(mesh.devices.reshape(4), ("z",))
     both = NamedSharding(mesh, P(("x", "y")))
     assert both != NamedSharding(flat, P("z")) and both.is_equivalent_to(

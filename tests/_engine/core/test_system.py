@@ -39,6 +39,11 @@ def test_a_file_that_is_forgotten_is_still_there(monkeypatch, tmp_path):
         system.forget(file.fileno())
         monkeypatch.delattr(os, "posix_fadvise", raising=False)
         system.forget(file.fileno())
+        told = []
+        monkeypatch.setattr(os, "posix_fadvise", lambda *all: told.append(all), raising=False)
+        monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
+        system.forget(file.fileno())
+        assert told == [(file.fileno(), 0, 0, 4)]  # all of it
     assert path.read_bytes() == b"data"
     read, write = os.pipe()
     monkeypatch.undo()

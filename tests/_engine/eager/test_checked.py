@@ -68,6 +68,20 @@ def test_a_setting_that_another_thread_changed_is_followed_at_the_next_operation
         assert pool.submit(run).result() is EAGER
 
 
+def test_a_compiled_function_follows_a_setting_that_another_thread_changed():
+    f = st.jit(snp.log)
+
+    def run():
+        with st.config(debug_nans=True):
+            state.interpreter = EAGER  # as where the change was made for all threads meanwhile
+            with pytest.raises(st.errors.NonFiniteError):
+                f(NEGATIVE)
+            return state.interpreter
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(run).result() is CHECKED
+
+
 def test_examples_and_rules_are_named_at_rest():
     with st.config(debug_nans=True):
         assert fault(st.vmap(snp.log), NEGATIVE).examples == (1,)

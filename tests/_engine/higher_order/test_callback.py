@@ -548,3 +548,11 @@ def test_calls_one_after_another_are_a_loop_or_written_out(method, size, loops, 
     text = st.jit(f).lower(snp.ones(size)).as_text()
     assert (text.count("stablehlo.while"), text.count("custom_call")) == (loops, calls)
     assert st.vmap(f)(snp.ones((2, 0))).shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "result", [np.array("a"), np.array([None]), np.array("2020-01-01", "M8[D]"), np.ones]
+)
+def test_what_is_no_array_of_numbers_is_refused(result):
+    with pytest.raises(TypeError, match="is not one of the numeric types of arrays"):
+        st.pure_callback(lambda x: result, st.ShapeDtypeStruct((), np.float32), 1.0)

@@ -7,6 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine.core.primitive import ORDERED
 from stretto._engine.higher_order import cond
 from stretto._engine.higher_order.cond import Cond, worth_routing
 from stretto.laws import f32, f64, law
@@ -59,6 +60,13 @@ def test_what_routing_has_to_save(monkeypatch, work, size, worth):
     monkeypatch.setattr(cond, "_WORTH", 7.0)
     branches = [types.SimpleNamespace(effects=(), work=own) for own in work]
     assert worth_routing(branches, size) is worth
+
+
+def test_branches_with_an_effect_are_routed_for_any_work():
+    quiet = types.SimpleNamespace(effects=frozenset(), work=0.0)
+    loud = types.SimpleNamespace(effects=frozenset({ORDERED}), work=0.0)
+    assert not worth_routing([quiet, quiet], 2)
+    assert worth_routing([quiet, loud], 2) and worth_routing([loud, quiet], 2)
 
 
 def indices(size):

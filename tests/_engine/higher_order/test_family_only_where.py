@@ -241,6 +241,24 @@ def test_routed_examples(monkeypatch):
     np.testing.assert_array_equal(got, [expected(n) for n in numbers])
 
 
+@ways
+def test_routed_examples_of_what_has_a_rule(compiled, monkeypatch):
+    """Where it is run no derivative is taken any more, so its loop ends for its own examples."""
+    monkeypatch.setattr("stretto._engine.higher_order.cond.worth_routing", lambda *_: True)
+
+    @st.custom_jvp
+    def steps(n):
+        return endless_unless_even(n)
+
+    steps.defjvp(lambda primals, tangents: (steps(*primals), tangents[0]))
+    numbers = np.arange(9, dtype=np.int32)
+    # The last part of the five that are even, in front, has one that is odd.
+    f = lambda n: st.lax.cond(n % 2 == 1, lambda n: n + 100, steps, n)
+    np.testing.assert_array_equal(
+        run(st.vmap(f), compiled)(numbers), [n // 2 if n % 2 == 0 else n + 100 for n in numbers]
+    )
+
+
 def test_what_has_no_such_loop_is_as_it_was():
     plain = st.make_graph(lambda x: st.lax.fori_loop(0, 3, lambda i, c: c + i, x))(1)
     assert not has_open_loop(plain)

@@ -151,7 +151,9 @@ def test_settings_of_the_call_hold_where_it_is_traced_later():
     own.def_infer(lambda x: x)
     with st.enable_x64():
         program = st.make_graph(own)(snp.ones(2, "float64"))
-    assert program.equations[0].primitive.traced().out_types[0].dtype == np.float64
+    primitive = program.equations[0].primitive
+    assert primitive.traced().out_types[0].dtype == np.float64
+    assert primitive.traced() is primitive.traced()
 
 
 def test_equal_applications_are_computed_once():

@@ -93,6 +93,18 @@ def test_any_geometry_and_its_gradients(seed, dtype):
             close(one, other, dtype)
 
 
+@with_kernels
+@pytest.mark.parametrize("axes", [(2,), (3,), (2, 3)])
+def test_reversed_windows_are_read_where_they_lie(axes):
+    x, w = drawn(2, 16, 12, 12), drawn(24, 16, 3, 3, seed=1)
+    f = st.jit(lambda x, w: lax.conv_general_dilated(x, lax.rev(w, axes), (1, 1), "SAME"))
+    text = f.lower(x, w).compile().as_text()
+    assert '"stretto_convolution"' in text and "reverse(" not in text
+    got = f(x, w)
+    with st.config(kernels=False):
+        close(got, f(x, w), np.float32)
+
+
 CASES = {
     # image, kernel, strides, padding, groups: the calls forward, and with both gradients
     "3×3": ((2, 16, 12, 12), (24, 16, 3, 3), 1, "SAME", 1, 1, 3),

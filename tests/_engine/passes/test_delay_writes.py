@@ -283,6 +283,18 @@ def test_a_loop_is_left_alone_where_nothing_is_won():
         assert delay_writes(program) is program
 
 
+def test_writes_do_not_wait_where_a_turn_gives_the_array_between_them():
+    def given(x):
+        def step(x, i):
+            y = x.at[i].set(snp.sin(x[i - 1]))
+            return y.at[i - 2].set(snp.cos(x[i - 1])), y
+
+        return lax.scan(step, x, snp.arange(3, 9))
+
+    program = prepare(st.make_graph(given)(snp.ones(1000)))
+    assert delay_writes(program) is program
+
+
 def test_reads_of_other_windows_behind_a_write_are_left_as_they_are(start):
     def run(a):
         def step(i, a):

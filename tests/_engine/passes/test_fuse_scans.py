@@ -286,6 +286,30 @@ def test_a_loop_of_no_turn_and_rows_of_none():
         assert shapes == [(sizes[1], 6), (sizes[1], 6), (sizes[0], sizes[1], 6)]
 
 
+@pytest.mark.parametrize("length", [0, st.dynamic_size("n")], ids=str)
+def test_loops_of_no_turn_and_of_any_number_stay(length):
+    xs = st.ShapeDtypeStruct((length, 8, 8), np.float32)
+    graph = make_graph(lambda h, xs: st.lax.scan(lambda h, x: (snp.tanh(h @ w + x), h), h, xs))(
+        np.ones((8, 8), np.float32), xs
+    )
+    assert fuse_scans(graph) is graph
+
+
+def test_loops_that_carry_nothing_stay():
+    graph = make_graph(lambda xs: st.lax.scan(lambda _, x: (None, snp.tanh(x @ w)), None, xs))(
+        np.ones((3, 8, 8), np.float32)
+    )
+    assert fuse_scans(graph) is graph
+
+
+@pytest.mark.parametrize(("size", "count"), [(63, 0), (64, 1), (65, 1)])
+def test_multiply_adds_of_a_turn_from_which_on_it_is_a_call(size, count, monkeypatch):
+    monkeypatch.undo()
+    w = np.eye(size, dtype=np.float32)
+    f = lambda h, xs: st.lax.scan(lambda h, x: (snp.tanh(h @ w + x), None), h, xs)[0]
+    assert calls(f, np.ones((1, size), np.float32), np.ones((3, 1, size), np.float32)) == count
+
+
 def test_small_loops_stay(monkeypatch):
     monkeypatch.undo()
     assert calls(run(lstm), *drawn((4, 1, 8, 8), "float32")) == 0

@@ -194,6 +194,10 @@ def test_what_steps_share_must_be_larger_than_their_own():
     for rows, apart in ((4, True), (5, False)):  # 8 x 12 of weights, and 8 + 12 in a row
         outside = products(close(cell, OWN, draw(H, 1), snp.ones((rows, H)), draw(T, rows, N)))
         assert outside == ((1, 1) if apart else (0, 2))
+    for rows, apart in ((3, True), (4, False)):  # 12 x 6 of weights, and 12 + 6 in a row
+        h = snp.ones((rows, 6))
+        outside = products(close(cell, draw(12, 6), draw(6, 6), h, draw(T, rows, 12)))
+        assert outside == ((1, 1) if apart else (0, 2))
     sums = lambda xs: lax.scan(lambda t, x: (t + x.T @ x, None), snp.zeros((N, N)), xs)
     assert products(close(sums, draw(T, 3, N))) == (1, 0)  # 64 in a total, and 2 x 24 in a step
     assert products(close(sums, draw(T, 4, N))) == (0, 1)

@@ -65,6 +65,12 @@ def test_arrays_are_handed_over_once(handed):
     np.testing.assert_array_equal(x * captured, [2, 4])  # on the main client
 
 
+def test_an_array_that_stays_as_it_is_is_handed_over_where_it_lies():
+    at = runtime_of_calls(1)
+    host = pjrt.to_host(pjrt.to_device(np.arange(1000.0), array_type((1000,), X.dtype), False))
+    assert np.shares_memory(pjrt.to_host(callbacks._there(host, at)), host)
+
+
 @pytest.mark.parametrize("shape", [(), (3,), (300, 300)])
 @pytest.mark.parametrize("value", ["full", "array", "result"])
 def test_calls_without_results_return_when_their_functions_have(shape, value):
@@ -314,6 +320,13 @@ def test_a_call_returns_when_its_callbacks_have():
 
     st.jit(lambda x: st.debug.callback(slow, x))(X)
     assert done == [1]
+
+
+def test_calls_that_have_returned_are_not_waited_for():
+    assert calling(lambda x: np.asarray(x) + 1)(X) == 3
+    with pytest.raises(ZeroDivisionError):
+        calling(lambda x: 1 / 0)(X)
+    assert not callbacks._running
 
 
 def test_the_barrier_waits_for_other_threads():

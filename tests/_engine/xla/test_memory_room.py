@@ -107,6 +107,31 @@ def test_free_memory_is_asked_for_twice(looked_at, monkeypatch):
         f(x).block_until_ready()
 
 
+@pytest.mark.parametrize(("free", "waits"), [(39_999, True), (40_000, False), (None, False)])
+def test_others_are_waited_for_where_less_is_free(looked_at, monkeypatch, free, waits):
+    answers, waited = iter([free, 10**12]), []
+    monkeypatch.setattr(memory, "available", lambda: next(answers))
+    monkeypatch.setattr(memory, "_wait_for_the_others", waited.append)
+    f, x = outer(100)
+    f(x).block_until_ready()
+    assert len(waited) == waits
+
+
+@pytest.mark.parametrize("free", [None, 40_000])
+def test_what_others_have_left_is_enough(looked_at, monkeypatch, free):
+    answers = iter([0, free])
+    monkeypatch.setattr(memory, "available", lambda: next(answers))
+    f, x = outer(100)
+    assert f(x).block_until_ready().shape == (100, 100)
+
+
+@pytest.mark.parametrize("most", [None, 40_000])
+def test_memory_that_is_just_enough(looked_at, monkeypatch, most):
+    monkeypatch.setattr(memory, "total", lambda: most)
+    f, x = outer(100)
+    assert f(x).block_until_ready().shape == (100, 100)
+
+
 def test_total_memory_bounds(looked_at, monkeypatch):
     monkeypatch.setattr(memory, "total", lambda: 39_999)
     f, x = outer(100)

@@ -321,3 +321,30 @@ def test_programs_whose_room_is_looked_at_each_time(monkeypatch, needed, parts, 
     run = pjrt.runner(loaded, (), Text("", facts=Facts()), parts)
     assert isinstance(run, pjrt.RunIfRoom) is is_looked_at
     assert is_looked_at or run is len
+
+
+@pytest.fixture
+def of_the_runtime(monkeypatch):
+    """What jaxlib is asked for, with what."""
+    asked = []
+    note = lambda name: lambda *args: asked.append((name, *args))
+    names = ("batched_block_until_ready", "collect_garbage")
+    jax = SimpleNamespace(**{name: note(name) for name in names}, JaxRuntimeError=RuntimeError)
+    monkeypatch.setattr(pjrt, "runtime", lambda: SimpleNamespace(jax=jax))
+    return asked
+
+
+def test_several_buffers_are_waited_for_together(of_the_runtime):
+    pjrt.wait_for_all(("one", "other"))
+    assert of_the_runtime == [("batched_block_until_ready", ["one", "other"])]
+
+
+def test_what_is_kept_of_past_calls_is_freed(of_the_runtime):
+    pjrt.tidy()
+    assert of_the_runtime == [("collect_garbage",)]
+
+
+def test_profiles_are_named_and_have_no_calls_of_python(monkeypatch):
+    made = SimpleNamespace(ProfileOptions=SimpleNamespace, ProfilerSession=vars)
+    monkeypatch.setattr(pjrt, "profiler", lambda: made)
+    assert pjrt.start_profile("name") == {"python_tracer_level": 0, "session_id": "name"}

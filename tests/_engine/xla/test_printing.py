@@ -117,6 +117,11 @@ def test_large_ones_by_elements_evenly_spread(shape):
     assert abs(middle / host.mean() - 1) < 0.02 and abs(spread / host.std() - 1) < 0.17
 
 
+@pytest.mark.parametrize("axes", [12, 13, 14, 20])
+def test_of_many_short_axes_some_are_taken_at_one_place(axes):
+    assert sample_of(snp.zeros((2,) * axes, np.int8)).values.size == 4096
+
+
 @pytest.mark.filterwarnings("ignore:dtype .*64 was asked for")
 @pytest.mark.parametrize(
     "dtype", ["bool", "int4", "uint4", "int8", "int64", "bfloat16", "float8_e5m2", "float16"]

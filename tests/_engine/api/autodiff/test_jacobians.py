@@ -135,6 +135,18 @@ def test_mistakes_are_named(call, error, message):
         call()
 
 
+@pytest.mark.parametrize("holomorphic", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32])
+def test_results_are_of_the_kind_that_is_said(holomorphic, dtype):
+    x = snp.ones(2, np.complex64 if holomorphic else np.float32)
+    f = lambda x: [x.real.astype(np.float32), (x.real * 2).astype(dtype)]
+    if dtype is np.float32 and not holomorphic:
+        assert [a.shape for a in st.jacrev(f, holomorphic=False)(x)] == [(2, 2), (2, 2)]
+        return
+    with pytest.raises(TypeError, match=f"real.*holomorphic=False|complex.*={holomorphic}"):
+        st.jacrev(f, holomorphic=holomorphic)(x)
+
+
 @pytest.mark.parametrize("transform", [st.jacfwd, st.jacrev, st.grad, st.value_and_grad])
 def test_integers_have_no_derivative_unless_it_is_said(transform):
     f = lambda n: 2.0 * n

@@ -142,3 +142,18 @@ def test_a_checkpoint_saves_what_is_kept_but_for_what_it_is_given_and_one_call(m
     before = 4 * DEPTH * ARRAY + (DEPTH - 1) * weights
     given = DEPTH * weights + (DEPTH - 1) * ARRAY
     assert saved == before - given - (4 * ARRAY + weights)
+
+
+def test_what_is_cheap_to_make_of_arguments_is_not_costly_to_keep():
+    def f(x):
+        y = snp.tanh(x)
+        return x * 2, y, snp.tanh(x + 1) * 2, y * 2
+
+    program = st.make_graph(f)(X)
+    steps, kept = [], {}
+    explain._open(program, {}, {*program.outputs}, steps, kept)
+    costly = explain._costly(steps, kept)
+    found = [s.equation.primitive.name for s in steps if s.outputs[0] in costly]
+    # The product with what is kept itself is cheap, that with what is not is costly.
+    assert found == ["tanh", "mul"]
+    assert len(kept) == 4

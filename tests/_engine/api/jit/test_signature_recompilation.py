@@ -48,6 +48,11 @@ def scale(x, n=2, *, mode="twice"):
             r"the shape of x: 4 in all, \(1,\), \(2,\), \(3,\), … \(4,\)\. Pad or split x",
         ),
         (
+            {"static_argnums": 1},
+            [lambda f, n=n, m=m: f(snp.ones(n), m) for n, m in ((1, 2), (2, 2), (3, 2), (1, 3))],
+            r"the shape of x: 3 in all, \(1,\), \(2,\), \(3,\)\. Pad or split x",
+        ),
+        (
             {},
             [
                 lambda f, d=d: f(snp.ones(2, d))
@@ -76,7 +81,7 @@ def scale(x, n=2, *, mode="twice"):
             r"the shape of x\['b'\]\[0\]: 4 in all",
         ),
     ],
-    ids=["shape", "dtype", "static", "static name", "structure", "leaf"],
+    ids=["shape", "three values", "dtype", "static", "static name", "structure", "leaf"],
 )
 def test_what_differs_is_named(options, calls, words):
     assert re.search(words, remark(st.jit(scale, **options), calls))

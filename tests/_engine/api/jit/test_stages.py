@@ -200,6 +200,15 @@ def test_lower_with_static_and_keyword_arguments():
     assert float(st.jit(lambda x, y=0.0: x - y).lower(2.0, y=1.0).compile()(2.0, y=5.0)) == -3
 
 
+def test_arguments_by_name_are_told_apart():
+    f = st.jit(lambda x=0.0, y=0.0: x - y)
+    one = np.float32(1)
+    assert [float(f.trace(**{name: one}).lower().compile()(**{name: one})) for name in "xy"] == [
+        1.0,
+        -1.0,
+    ]
+
+
 def test_lower_for_shapes_alone():
     spec = st.ShapeDtypeStruct((2, 3), snp.float32)
     assert (spec.ndim, spec.size, repr(spec)) == (

@@ -140,6 +140,11 @@ def test_refusals():
         st.jit(lambda x: x, dynamic_axes=({0: "n"},))(np.ones(0))
     with pytest.raises(ValueError, match="axis 0 of x has size 2, and n must be at least 3"):
         st.jit(lambda x: x[2], dynamic_axes=({0: st.dynamic_size("n", 3)},))(np.ones(2))
+    for axis in (-3, 2):
+        with pytest.raises(ValueError, match=rf"has axis {axis} of x, which is float32\[3,2\]"):
+            st.jit(lambda x: x, dynamic_axes=({axis: "n"},))(np.ones((3, 2), np.float32))
+    for axis in (-2, 1):
+        assert st.jit(lambda x: x, dynamic_axes=({axis: "n"},))(np.ones((3, 2))).shape == (3, 2)
     for wrong in ({0: 3}, 1, ("n",)):
         with pytest.raises(TypeError, match="jit: dynamic_axes must"):
             st.jit(lambda x: x, dynamic_axes=wrong)

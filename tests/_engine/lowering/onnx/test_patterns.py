@@ -1042,6 +1042,8 @@ AFFINE = [
      ["ConvTranspose", "Mul"]),
     (lambda n, x: n("Add", n("MatMul", x, n("Transpose", n("Neg", x), perm=[1, 0])), f32(2)), X,
      ["Neg", "Transpose", "MatMul", "Add"]),
+    (lambda n, x: n("Mul", n("MatMul", x, W86), B6), X[0], ["MatMul", "Mul"]),
+    (lambda n, x: n("Add", n("MatMul", x, W86), B6), X[0], ["MatMul", "Add"]),
     (lambda n, x: (n("MatMul", x, W86), n("Mul", n("MatMul", n("Neg", x), W86), B6)), X,
      ["MatMul", "Neg", "MatMul", "Mul"]),
 ]  # fmt: skip

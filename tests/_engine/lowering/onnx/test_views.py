@@ -407,6 +407,12 @@ def test_a_constant_that_stays_hides_no_operand_that_repeats():
         (pooled(), [("n", 3, 4, 6, 6)], ["Reshape", "MaxPool", "Reshape"]),
         (pooled(), [("n", "m", 4, 6, 6)], ["MaxPool"]),
         (pooled(shape=(2, 3, "n", 5, 5)), [(2, 3, "n", 6, 6)], ["MaxPool"]),
+        (pooled(shape=(2, "n", 4, 5, 5)), [(2, "n", 4, 6, 6)], ["MaxPool"]),
+        (
+            pooled(shape=(2, 3, 4, "n", 5)),
+            [(2, 3, 4, "n", 6)],
+            ["Reshape", "MaxPool", "Reshape"],
+        ),
         (both_ways(), [("n", 2, 4, 3)], ["Transpose", "Reshape"]),
         (both_ways(), [("n", 2, "m", 3)], ["Split", "Squeeze", "Squeeze", "Concat"]),
     ],

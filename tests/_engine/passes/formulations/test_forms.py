@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.config import SETTINGS
 from stretto._engine.core.interpreter import as_value
@@ -52,6 +53,13 @@ def test_each_form_holds_the_same(form):
         np.testing.assert_array_equal(form().at(axis), np.moveaxis(ROWS, 0, axis))
     np.testing.assert_array_equal(x.front(), ROWS)
     np.testing.assert_array_equal(np.moveaxis(np.asarray(x.value), x.axis, 0), ROWS)
+
+
+def test_places_of_members_are_hidden():
+    """So kernels that read several of them are compiled once."""
+    graph = st.make_graph(lambda x: [*map(Whole(x, 1).member, range(3))])(ROWS)
+    cuts = [e.primitive for e in graph.equations if e.primitive.name == "slice"]
+    assert [cut.hidden for cut in cuts] == [True] * 3
 
 
 def test_one_value_for_all_is_not_copied():

@@ -81,6 +81,8 @@ def shared(mapped, other, axis=0, machine=CPU, op=PRODUCTS["matrices"][0]):
 def test_chunks_are_offered_where_several_members_a_turn_stay_in_the_cache():
     assert "chunks of members" not in shared((100, 4, 1000), (1000, 600))
     assert "chunks of members" in shared((100, 4, 1000), (1000, 100))
+    # One chunk of all members is the batched product.
+    assert "chunks of members" not in shared((4, 4, 10), (10, 10))
     # No number of members but one divides a prime.
     assert "chunks of members" not in shared((101, 4, 1000), (1000, 100))
 

@@ -238,6 +238,21 @@ def test_a_call_is_left_for_what_is_worth_a_choice():
     assert not mapped(st.vmap(product), snp.stack([w, w]))[0].member.effects
 
 
+@pytest.mark.parametrize(("chunk", "count"), [(1, 0), (2, 1), (3, 1), (4, 1)])
+def test_chunks_of_one_member_are_no_calls(chunk, count):
+    """Wherever they are, and with a last chunk of one."""
+    w, x = snp.ones((4, 32, 32)), snp.ones((32, 32))
+    text = str(st.make_graph(st.vmap(lambda w: x @ w, chunk_size=chunk))(w))
+    assert text.count(" = mapped ") == count
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_members_of_any_number_are_one_product(plan):
+    w = st.ShapeDtypeStruct((st.dynamic_size("n"), 32, 32), "float32")
+    with st.config(plan=plan):
+        assert not mapped(st.vmap(lambda w: w[0] @ w), w)
+
+
 def test_the_program_of_one_member_is_that_of_the_examples_alone():
     w, x = snp.ones((4, 32, 32)), snp.ones((32, 32))
     program = st.make_graph(st.vmap(lambda w, x: snp.sin(x) @ w, (0, None)))(w, x)

@@ -33,6 +33,13 @@ def test_without_stretches_the_program_is_the_same():
     assert chosen(program, [Stretch(0, 20, 50)])[0] is program
 
 
+@pytest.mark.parametrize("start", [0, 9])
+@pytest.mark.parametrize(("count", "found"), [(3, []), (4, [4]), (5, [5])])
+def test_the_fewest_copies_that_are_a_loop(start, count, found):
+    after, _ = chosen(straight(power, array(3)), [Stretch(start, 1, count)])
+    assert lengths(after) == found
+
+
 def test_inner_is_given_each_body():
     program = straight(power, array(3))
     after, bodies = chosen(program, [Stretch(0, 1, 50)])
