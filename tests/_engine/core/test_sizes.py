@@ -11,6 +11,7 @@ import stretto.numpy as snp
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
     SizeVariable,
+    alike,
     at_least,
     at_most,
     exceeds,
@@ -277,3 +278,17 @@ def test_sizes_that_may_be_equal_are_refused_where_it_matters():
         assert "known only while the program runs" in str(caught.value.__cause__) or (
             "may have size 1" in str(caught.value.__cause__)
         )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_known"),
+    [(2, 3, True), (2, 2, True), (N, N, True), (N, N + 1, True), (N, 0, True), (0, N, True),
+     (N, 1, False), (1, N, False), (M, 0, False), (M, 10, False), (M, 11, True), (M, -1, True)],
+)  # fmt: skip
+def test_whether_sizes_are_alike(one, other, is_known):
+    """N is at least 1, and M from 0 to 10."""
+    if is_known:
+        assert alike(one, other, "f") is (one == other)
+        return
+    with pytest.raises(SizeError, match=r"f: whether the sizes .* are equal is known only while"):
+        alike(one, other, "f")

@@ -15,6 +15,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.core.shardings import Placement, SingleDeviceSharding
 from stretto._engine.ops.identities import OptimizationBarrier
+from stretto._engine.passes import barriers as pass_module
 from stretto._engine.passes.barriers import (
     barrier_before_choices,
     materialize_shared,
@@ -541,3 +542,15 @@ def test_also_inside_of_loops():
     graph = make_graph(lambda y: lax.scan(body, y, None, length=3)[0])(np.ones((4, 4), np.float32))
     (loop,) = store_beside_copies(graph).equations
     assert names(loop.primitive.programs()[0]).count("optimization_barrier") == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.int32, bool])
+@pytest.mark.parametrize(
+    ("size", "changed"),
+    [(1, "select"), ((1 << 16) - 1, "select"), (1 << 16, "dynamic_update_slice")],
+)
+def test_of_large_outputs_one_element_waits_for_what_is_counted(size, changed, dtype):
+    x = snp.asarray(np.arange(size) % 2, dtype)
+    program = make_graph(pass_module._after_counting)(x)
+    assert [e.primitive.name for e in program.equations][-1] == changed
+    np.testing.assert_array_equal(evaluate(program, [x])[0], x)

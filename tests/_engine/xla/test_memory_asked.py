@@ -138,3 +138,11 @@ def test_how_many_heaps_there_are():
 
 def test_from_which_size_on_blocks_are_mapped():
     assert memory.ALWAYS_MAPPED == 32 * 1024 * 1024  # glibc's greatest threshold
+
+
+@pytest.mark.parametrize(
+    ("bytes", "words"),
+    [(999_999, "999,999 bytes"), (1_000_000, "1,000,000 bytes (0.001 GB)")],
+)
+def test_sizes_from_a_megabyte_on_are_rounded_too(bytes, words):
+    assert memory._in_words(bytes) == words

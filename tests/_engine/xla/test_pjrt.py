@@ -323,6 +323,32 @@ def test_programs_whose_room_is_looked_at_each_time(monkeypatch, needed, parts, 
     assert is_looked_at or run is len
 
 
+@pytest.mark.parametrize(
+    ("rows", "own", "is_copied"),
+    [(np.s_[:], False, True), (np.s_[:], True, False), (np.s_[:, 1:], False, False)],
+    ids=["somebody else's", "own", "rows that lie apart"],
+)
+def test_memory_that_nobody_else_writes_to_is_not_copied_again(rows, own, is_copied):
+    """The rows of an array that lie apart were put together for the buffer."""
+    asked = []
+    at = SimpleNamespace(sharding=0, device=0, copies=7)
+    at.put = lambda *args, **settings: asked.append((args[4], settings))
+    array = np.zeros((3, 4), np.float32)[rows]
+    pjrt.to_device(array, array_type(array.shape, array.dtype), own, at)
+    ((is_put_there, settings),) = asked
+    assert is_put_there and settings.get("host_buffer_semantics") == (7 if is_copied else None)
+    assert settings["enable_x64"] is True
+
+
+@pytest.mark.parametrize("name", ["jax", "jax.numpy"])
+def test_reading_an_array_does_not_import_jax(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "jax.numpy", SimpleNamespace())
+    with pytest.raises(ModuleNotFoundError, match="No module named 'jax"):
+        pjrt._import_but_jax(name)
+    assert pjrt._import_but_jax("sys") is sys
+
+
 @pytest.fixture
 def of_the_runtime(monkeypatch):
     """What jaxlib is asked for, with what."""

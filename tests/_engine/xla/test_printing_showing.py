@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.core.cards import bars, curve
+from stretto._engine.core.cards import Card, bars, curve
 from stretto._engine.core.types import array_type
 from stretto._engine.xla import printing
 from stretto._engine.xla.device import Device
@@ -33,6 +33,11 @@ def test_values(x, words):
     for word in words:
         assert word in text
     assert printed(snp.array(x)).startswith("Array ")
+
+
+def test_values_are_folded_away():
+    (values,) = [item for item in printing.card_of(snp.ones((2, 3))).body if isinstance(item, Card)]
+    assert (values.title, values.open, len(values.body)) == ("values", False, 2)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "int4", "float8_e4m3fn", "float16", "uint8"])

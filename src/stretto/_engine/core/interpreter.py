@@ -380,8 +380,8 @@ def type_of(x: Any, caller: str = "this function", argument: str = "x") -> Array
         return x.type
     shape, dtype = getattr(x, "shape", None), getattr(x, "dtype", None)
     if isinstance(shape, tuple) and isinstance(dtype, np.dtype):
-        kind_of(dtype)  # refuses strings, objects, dates
-        return array_type(shape, canonical_dtype(dtype), bool(getattr(x, "weak_type", False)))
+        kept = canonical_dtype(dtype)  # refuses strings, objects, dates
+        return array_type(shape, kept, bool(getattr(x, "weak_type", False)))
     return as_value(x, caller, argument).type
 
 

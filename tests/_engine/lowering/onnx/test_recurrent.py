@@ -200,6 +200,16 @@ def two_inputs(h, x):
     return h, h
 
 
+def joined_with_sines(h, x):
+    h = snp.tanh(snp.concatenate([snp.sin(x), h], -1) @ snp.concatenate([W, R])[:, :SIZE])
+    return h, h
+
+
+def joined_before_sines(h, x):
+    h = snp.tanh(snp.concatenate([h, snp.sin(x)], -1) @ snp.concatenate([R, W])[:, :SIZE])
+    return h, h
+
+
 def shows_cells(state, x):
     new, _ = joined(state, x)
     return new, new[1]
@@ -207,7 +217,14 @@ def shows_cells(state, x):
 
 @pytest.mark.parametrize(
     ("step", "states"),
-    [(without_tanh, (H, C)), (reset_before, (H,)), (two_inputs, (H,)), (shows_cells, (H, C))],
+    [
+        (without_tanh, (H, C)),
+        (reset_before, (H,)),
+        (two_inputs, (H,)),
+        (joined_with_sines, (H,)),
+        (joined_before_sines, (H,)),
+        (shows_cells, (H, C)),
+    ],
 )
 def test_what_is_like_a_cell_stays_a_loop(step, states):
     assert "Scan" in agrees(scanned(step), X, *states, exact=False)

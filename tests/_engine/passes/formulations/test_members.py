@@ -12,6 +12,7 @@ from stretto import lax
 from stretto._engine.core import cost
 from stretto._engine.core.cost import TABLES
 from stretto._engine.core.machine import Kind, cores
+from stretto._engine.passes.formulations import members
 from stretto._engine.passes.formulations.forms import MOST_WRITTEN, Parts, Plan, Whole
 from stretto._engine.passes.formulations.mapped import Mapped
 from stretto._engine.passes.formulations.members import _Walk, plan_members
@@ -260,3 +261,20 @@ def test_a_plan_holds_for_any_number_of_members_unless_these_are_to_be_written_o
     assert (written.count("dot_general") == size) is (size <= MOST_WRITTEN)
     assert operations(Plan.BATCHED).count("dot_general") == 1
     assert operations(Plan.IN_TURN).count("scan") == 1
+
+
+@pytest.mark.parametrize("most", [0, 2, 3, 5, 6, 11])
+def test_so_many_operations_are_written_member_by_member_and_no_more(most, monkeypatch):
+    monkeypatch.setattr(members, "_MOST_EQUATIONS", most)
+    monkeypatch.setattr(members, "_SMALL_PART", 0)
+
+    def f(x):
+        for _ in range(5):
+            x = snp.tanh(x)
+        return x
+
+    row = np.ones(2, np.float32)
+    program, walk, found = st.make_graph(f)(row), _Walk(3, Plan.AUTO, cost.CPU), []
+    st.make_graph(lambda *rows: found.extend(walk.run(program, [Parts([*rows])])))(row, row, row)
+    assert isinstance(found[0], Parts) is (most >= 12)
+    assert walk.written == 3 * (most // 3 + 1)  # the last begins with no more than the most

@@ -1049,24 +1049,19 @@ class _Number:
     def __init__(self, b: Writer, name: str) -> None:
         self.b, self.name = b, name
 
-    def _with(self, op: str, other: Any, turned: bool = False) -> _Number:
+    def _with(self, op: str, other: Any) -> _Number:
         if not isinstance(other, _Number) and other == {"Add": 0, "Mul": 1}[op]:
             return self
         name = other.name if isinstance(other, _Number) else self.b.ints([other])
-        names = [name, self.name] if turned else [self.name, name]
-        return _Number(self.b, self.b.node(op, names))
+        return _Number(self.b, self.b.node(op, [self.name, name]))
 
     def __add__(self, other: Any) -> _Number:
         return self._with("Add", other)
 
-    def __radd__(self, other: Any) -> _Number:
-        return self._with("Add", other, turned=True)
-
     def __mul__(self, other: Any) -> _Number:
         return self._with("Mul", other)
 
-    def __rmul__(self, other: Any) -> _Number:
-        return self._with("Mul", other, turned=True)
+    __radd__, __rmul__ = __add__, __mul__
 
 
 def _count(start: Dimension, stop: Dimension, step: int) -> Dimension:
