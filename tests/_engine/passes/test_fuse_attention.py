@@ -277,3 +277,98 @@ def test_as_many_arrays_are_added_as_the_kernel_has_steps(count, found, arrays):
         return F.softmax(scores, dim=-1) @ v
 
     assert len(calls(fuse_attention(prepare(make_graph(attend)(*arrays))))) == found
+
+
+def scores_of(q, k, v):
+    return q @ k.swapaxes(-1, -2)
+
+
+def total_of(e, top):
+    return e.sum(-1, keepdims=True)
+
+
+def written(scores=scores_of, shift=lambda s, top: top, total=total_of,
+            out=lambda e, t, v: (e / t) @ v):  # fmt: skip
+    """Attention written out, of which some part is another."""
+
+    def attend(q, k, v):
+        s = scores(q, k, v)
+        top = s.max(-1, keepdims=True)
+        e = snp.exp(s - shift(s, top))
+        return out(e, total(e, top), v)
+
+    return attend
+
+
+def hidden_in_all(zero=0.0, least=-np.inf, more=lambda none, top: none, turned=False):
+    """The same where rows may be hidden altogether, of which some part is another."""
+
+    def attend(q, k, v):
+        s = snp.where(snp.asarray(drawn(ROWS, KEYS) > 0), scores_of(q, k, v), -np.inf)
+        top = s.max(-1, keepdims=True)
+        none = top == least
+        e = snp.exp(s - (snp.where(none, top, zero) if turned else snp.where(none, zero, top)))
+        return (e / (total_of(e, top) + more(none, top).astype(e.dtype))) @ v
+
+    return attend
+
+
+def masked(other):
+    mask = snp.asarray(drawn(ROWS, KEYS) > 0)
+    return written(lambda q, k, v: snp.where(mask, scores_of(q, k, v), other))
+
+
+ALIKE = {
+    "attention": written(),
+    "where rows may be hidden": hidden_in_all(),
+    "a mask": masked(-1e9),
+    "divided behind": written(out=lambda e, t, v: (e @ v) / t),
+}
+UNLIKE = {
+    "1 for the greatest": hidden_in_all(zero=1.0),
+    "another least": hidden_in_all(least=-1e30),
+    "the greatest for 0": hidden_in_all(turned=True),
+    "a number is added": hidden_in_all(more=lambda none, top: snp.ones_like(top)),
+    "another condition": hidden_in_all(more=lambda none, top: top == 0),
+    "1 where nothing is hidden": written(total=lambda e, top: total_of(e, top) + (top < 0)),
+    "two products": written(lambda q, k, v: scores_of(q, k, v) + scores_of(q, v, k)),
+    "a difference": written(lambda q, k, v: snp.asarray(drawn(ROWS, KEYS)) - scores_of(q, k, v)),
+    "a function": written(lambda q, k, v: snp.sin(scores_of(q, k, v))),
+    "a divisor": written(lambda q, k, v: 2.0 / scores_of(q, k, v)),
+    "times 0": written(lambda q, k, v: scores_of(q, k, v) * 0.0),
+    "times a number that is not normal": written(lambda q, k, v: scores_of(q, k, v) * 1e-40),
+    "times infinity": written(lambda q, k, v: scores_of(q, k, v) * np.inf),
+    "precise scores": written(
+        lambda q, k, v: snp.matmul(q, k.swapaxes(-1, -2), precision="highest")
+    ),
+    "precise values": written(out=lambda e, t, v: snp.matmul(e / t, v, precision="highest")),
+    "a mask of NaN": masked(np.nan),
+    "a mask of infinity": masked(np.inf),
+    "a mask of an array": masked(drawn(ROWS, KEYS)),
+    "half the greatest": written(shift=lambda s, top: top / 2),
+    "the greatest of all": written(shift=lambda s, top: s.max()),
+    "the greatest of others": written(shift=lambda s, top: (s * 2).max(-1, keepdims=True)),
+    "the sum of others": written(total=lambda e, top: total_of(e * 2, top)),
+    "sums over queries": written(total=lambda e, top: e.sum(-2, keepdims=True)),
+    "the sum of all": written(total=lambda e, top: e.sum((-1, -2), keepdims=True)),
+    "products": written(total=lambda e, top: e.prod(-1, keepdims=True)),
+    "sums that are not used": written(out=lambda e, t, v: e @ v),
+    "divided by more": written(out=lambda e, t, v: (e @ v) / (t + 1)),
+    "sums that are divided": written(out=lambda e, t, v: (t / e) @ v),
+    "weights times weights": written(
+        lambda q, k, v: q @ q.swapaxes(-1, -2), out=lambda e, t, v: (e / t) @ (e / t)
+    ),
+    "two values": written(out=lambda e, t, v: (e / t) @ v + (e / t) @ (v * 2)),
+    "values of queries": written(
+        lambda q, k, v: q @ k[:, :, :ROWS].swapaxes(-1, -2),
+        out=lambda e, t, v: (e / t).swapaxes(-1, -2) @ v[:, :, :ROWS],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*ALIKE, *UNLIKE])
+def test_what_is_a_little_unlike_attention_stays(name, arrays):
+    f = ALIKE.get(name) or UNLIKE[name]
+    program = fuse_attention(prepare(make_graph(f)(*arrays)))
+    check(program)
+    assert len(calls(program)) == (name in ALIKE)
