@@ -223,6 +223,18 @@ def test_what_is_refused():
         over(lambda a: lax.psum(a, "z"))
 
 
+@pytest.mark.parametrize("is_split", [False, True])
+def test_axes_of_sizes_that_vary_stay_whole(is_split):
+    spec = P("x", None) if is_split else P(None, "x")
+    twice = st.shard_map(lambda x: x * 2, mesh=ONE, in_specs=spec, out_specs=spec)
+    f = st.jit(twice, dynamic_axes=({0: "n"},))
+    if is_split:
+        with pytest.raises(st.errors.MissingRuleError, match="splits no axis of a size that var"):
+            f(np.ones((3, 4), np.float32))
+        return
+    np.testing.assert_array_equal(f(np.ones((3, 4), np.float32)), np.full((3, 4), 2))
+
+
 def test_a_mesh_is_needed():
     with pytest.raises(ValueError, match="mesh must be given, or one must be in use"):
         st.shard_map(lambda x: x, in_specs=P(), out_specs=P())(1.0)

@@ -34,6 +34,9 @@ def test_elements_are_the_same_wherever_they_are(spec):
     x = st.device_put(A, sharding)
     assert x.sharding == sharding and x.committed and isinstance(x, st.Array)
     np.testing.assert_array_equal(np.asarray(x), A)
+    doubled = (x * 2).to_host()
+    np.testing.assert_array_equal(doubled, A * 2)
+    assert not doubled.flags.writeable
     np.testing.assert_array_equal(x, A)
     assert x.devices() == set(st.devices())
     parts = x.addressable_shards

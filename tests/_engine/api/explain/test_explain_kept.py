@@ -157,3 +157,16 @@ def test_what_is_cheap_to_make_of_arguments_is_not_costly_to_keep():
     # The product with what is kept itself is cheap, that with what is not is costly.
     assert found == ["tanh", "mul"]
     assert len(kept) == 4
+
+
+def test_checkpoints_are_advised_that_save_more_than_a_tenth(monkeypatch):
+    def search(program, noted, times, found):
+        found.lines["here"] = [600, 400]
+        found.savings.extend([explain.Saving(str(n), "f", 2, n, False) for n in (100, 101, 300)])
+
+    monkeypatch.setattr(explain, "_search", search)
+    kept, savings = explain.kept_of(st.make_graph(lambda x: x)(X), [], 1000)
+    assert [(k.bytes, k.count) for k in kept] == [(1000, 2)]
+    assert [s.bytes for s in savings] == [300, 101]
+    # Where half of what is kept is computed again anyway, half as much is saved.
+    assert [s.bytes for s in explain.kept_of(None, [], 500)[1]] == [150, 50]
