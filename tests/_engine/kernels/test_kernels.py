@@ -1,9 +1,11 @@
 """Kernels in C, called by programs: values, whatever lies how, and the ways around them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -323,3 +325,69 @@ def test_a_product_reads_an_operand_in_the_array_that_it_lies_in(f):
     with st.config(kernels=False):
         want = st.jit(f)(w, x)
     np.testing.assert_allclose(st.jit(f)(w, x), want, rtol=2e-4, atol=1e-4)
+
+
+ISA = "--xla_cpu_max_isa="
+
+
+@pytest.mark.parametrize(
+    ("level", "flags", "asked"),
+    [
+        ("", "", ""),
+        ("AVX2", "", "avx2"),
+        ("neon", f"{ISA}AVX2", "neon"),
+        ("", f"{ISA}AVX2", "avx2"),
+        ("", f"{ISA}avx2 --other=1", "avx2"),
+        ("", f"--other=1 {ISA}AVX512_BF16", "avx512"),
+        ("", f"{ISA}SSE4_2", "sse4_2"),
+    ],
+)
+def test_which_vectors_are_asked_for(level, flags, asked, monkeypatch):
+    monkeypatch.setenv("STRETTO_KERNELS_LEVEL", level)
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert kernels._asked() == asked
+
+
+@pytest.mark.parametrize(
+    ("environment", "found", "revision", "loaded"),
+    [
+        ({}, ["avx512", "avx2"], 0, ("avx512", "")),
+        ({"STRETTO_KERNELS": "1"}, ["avx2"], 0, ("avx2", "")),
+        ({"STRETTO_KERNELS_LEVEL": "avx2"}, ["avx512", "avx2"], 0, ("avx2", "")),
+        ({"STRETTO_KERNELS_LEVEL": "avx512"}, ["avx2"], 0, "there are none for vectors of avx512"),
+        ({}, [], 0, "there are none for vectors of none here"),
+        ({}, ["avx2"], 1, "they were built from another version"),
+        ({}, ["avx2"], -1, "they were built from another version"),
+        ({}, ModuleNotFoundError("no"), 0, "they were not built for this Python"),
+        ({}, ImportError("no file"), 0, r"they cannot be loaded \(no file\)"),
+        ({"STRETTO_KERNELS": "0"}, ["avx2"], 0, "STRETTO_KERNELS=0 turns them off"),
+        ({"STRETTO_KERNELS": "False"}, ["avx2"], 0, "STRETTO_KERNELS=0 turns them off"),
+    ],
+)
+def test_what_is_loaded_and_why_nothing_is(environment, found, revision, loaded, monkeypatch):
+    for name in ("STRETTO_KERNELS", "STRETTO_KERNELS_LEVEL", "XLA_FLAGS"):
+        monkeypatch.setenv(name, environment.get(name, ""))
+    used = []
+
+    def import_module(name):
+        if isinstance(found, Exception):
+            raise found
+        revisions = {"REVISION": kernels._REVISION + revision}
+        return SimpleNamespace(levels=lambda: found, use=used.append, **revisions)
+
+    monkeypatch.setattr(kernels, "importlib", SimpleNamespace(import_module=import_module))
+    module, level, why = kernels._load()
+    if isinstance(loaded, str):
+        assert (module, level, used) == (None, "", []) and re.match(loaded, why)
+    else:
+        assert module is not None and (level, why) == loaded and used == [level]
+
+
+def test_huge_pages_are_advised_where_there_are_kernels(monkeypatch):
+    told = []
+    monkeypatch.setattr(kernels, "kernels", SimpleNamespace(huge_pages=told.append))
+    kernels.advise_huge_pages(True)
+    kernels.advise_huge_pages(False)
+    monkeypatch.setattr(kernels, "kernels", None)
+    kernels.advise_huge_pages(True)
+    assert told == [True, False]

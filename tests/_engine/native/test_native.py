@@ -6,12 +6,14 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import stretto as st
 import stretto.numpy as snp
+from stretto._engine import native as package
 from stretto._engine.native import native
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +60,39 @@ def test_a_python_without_the_lock_is_refused():
     assert "set PYTHON_GIL=1, or start it as python -X gil=1" in done.stderr
     on = off.replace("False", "True") + "; print(stretto.numpy.ones(2) + 1)"
     assert run("-c", on).stdout == "[2. 2.]\n"
+
+
+@pytest.mark.parametrize("takes_turns", [True, False, None])
+def test_whether_threads_take_turns(takes_turns, monkeypatch):
+    """Python below 3.13 says nothing of it, and has no other threads."""
+    if takes_turns is None:
+        monkeypatch.delattr(sys, "_is_gil_enabled", raising=False)
+    else:
+        monkeypatch.setattr(sys, "_is_gil_enabled", lambda: takes_turns, raising=False)
+    if takes_turns is False:
+        with pytest.raises(ImportError, match="expected a Python with its global interpreter lo"):
+            package._check_threads()
+    else:
+        package._check_threads()
+
+
+@pytest.mark.parametrize(
+    ("error", "build", "why"),
+    [
+        (ModuleNotFoundError("no"), "3.11.1 (main)", "it was not built for this Python"),
+        (ModuleNotFoundError("no"), "3.14.1 free-threading build", "free-threaded builds of Pyth"),
+        (ImportError("no file"), "3.11.1 (main)", "it cannot be loaded (no file)"),
+    ],
+)
+def test_why_it_is_not_there(error, build, why, monkeypatch):
+    def import_module(name):
+        raise error
+
+    monkeypatch.delenv("STRETTO_NATIVE", raising=False)
+    monkeypatch.setattr(package, "importlib", SimpleNamespace(import_module=import_module))
+    monkeypatch.setattr(sys, "version", build)
+    module, said = package._load()
+    assert module is None and said.startswith(why)
 
 
 def test_it_is_not_built_without_the_lock():
