@@ -213,6 +213,27 @@ def test_a_loop_that_sums_over_the_examples_around_one_that_ends_for_its_own(com
 
 
 @ways
+def test_rules_in_a_loop_that_sums_over_the_examples(compiled):
+    """The forward derivative of what it calls is that of the rule, once a turn."""
+
+    @st.custom_jvp
+    def rest(x):
+        return st.lax.while_loop(lambda v: v >= 3, lambda v: v - 3, x)
+
+    rest.defjvp(lambda primals, tangents: (rest(*primals), 7 * tangents[0]))
+
+    def f(x):
+        turn = lambda s: (s[0] - 1, rest(s[1] + 2) + 0 * st.lax.psum(s[1], "i"))
+        return st.lax.while_loop(lambda s: s[0] > 0, turn, (x % 3, x))[1]
+
+    numbers = np.array([4.0, 5.0, 12.0], np.float32)
+    every = st.vmap(f, axis_name="i")
+    out, slope = run(lambda x: st.jvp(every, (x,), (snp.ones(3),)), compiled)(numbers)
+    np.testing.assert_array_equal(out, [0, 0, 12])
+    np.testing.assert_array_equal(slope, [7, 49, 1])
+
+
+@ways
 def test_rules_in_a_branch_that_sums_over_the_examples(compiled):
     """The derivative of all examples at once is still that of the rule."""
 

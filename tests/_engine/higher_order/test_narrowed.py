@@ -56,6 +56,9 @@ CHOICES = {
         i > 3, lambda x: (x.at[i].set(x[i - 1]), x[0], i), lambda x: (x, x[1] + 1, i - 1), x
     ),
     "called": lambda x, i: st.jit(lambda x: snp.where(i > 3, x.at[i].set(2.0), x))(x),
+    "called by what is called": lambda x, i: st.jit(
+        lambda i, x: st.jit(lambda x, i: snp.where(i > 3, x.at[i].set(2.0), x))(x, i)
+    )(i, x),
 }
 
 
