@@ -108,6 +108,12 @@ FUNCTIONS = {
     "nearly hidden": (lambda q, k, v: by_hand(q, k, v, -2.0), 1, 2),
     "inverted": (inverted, 1, 2),
     "windowed": (windowed, 1, 2),
+    "scaled keys and values": (lambda q, k, v: heads(q * 0.5, k * 0.25, v * 2.0), 1, 2),
+    "a scaled array is added": (
+        lambda q, k, v: heads(q, k, v, snp.asarray(drawn(ROWS, KEYS)) * q[0, 0, 0, 0] * 3.0),
+        1,
+        None,
+    ),
     "grouped": (grouped, 1, 2),
     "repeated": (repeated, 1, 2),
     "from one": (from_one, 1, 2),
