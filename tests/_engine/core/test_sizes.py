@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 
+import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import SizeError
 from stretto._engine.core.sizes import (
@@ -292,3 +293,16 @@ def test_whether_sizes_are_alike(one, other, is_known):
         return
     with pytest.raises(SizeError, match=r"f: whether the sizes .* are equal is known only while"):
         alike(one, other, "f")
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x if x.shape[0] == 3 else -x,
+        lambda x: x if x.shape[0] > 3 else -x,
+        lambda x: x if x.shape[0] - 3 else -x,
+    ],
+)
+def test_what_a_function_asks_that_the_package_calls_is_asked_by_its_user(f):
+    with pytest.raises(SizeError, match="depends on sizes that are known only while"):
+        st.make_graph(f)(st.ShapeDtypeStruct((N,), np.float32))
