@@ -351,6 +351,33 @@ UNLIKE = {
     "a mask of NaN": masked(np.nan),
     "a mask of infinity": masked(np.inf),
     "a mask of an array": masked(drawn(ROWS, KEYS)),
+    "scores that are given": written(lambda q, k, v: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS))),
+    "scores plus a number": written(lambda q, k, v: scores_of(q, k, v) + 0.5),
+    "a number for the greatest": written(shift=lambda s, top: 1.0),
+    "what is given for the greatest": written(
+        shift=lambda s, top: snp.asarray(drawn(BATCH, HEADS, ROWS, 1))
+    ),
+    "the least": written(shift=lambda s, top: s.min(-1, keepdims=True)),
+    "the greatest of another array": written(
+        shift=lambda s, top: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS)).max(-1, keepdims=True)
+    ),
+    "the greatest of columns": written(
+        lambda q, k, v: q @ q.swapaxes(-1, -2),
+        shift=lambda s, top: s.swapaxes(-1, -2).max(-1, keepdims=True),
+        out=lambda e, t, v: (e / t) @ v[:, :, :ROWS],
+    ),
+    "sums that are given": written(total=lambda e, top: snp.asarray(drawn(BATCH, HEADS, ROWS, 1))),
+    "the sum of another array": written(
+        total=lambda e, top: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS)).sum(-1, keepdims=True)
+    ),
+    "divided at every place": written(
+        out=lambda e, t, v: (e / snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS))) @ v
+    ),
+    "divided at every place behind": written(out=lambda e, t, v: (e @ v) / v[:, :, :ROWS]),
+    "one key": written(
+        lambda q, k, v: q.reshape(-1, FEATURES) @ k[0, 0, :1].T,
+        out=lambda e, t, v: (e / t) @ v[0, 0, :1],
+    ),
     "half the greatest": written(shift=lambda s, top: top / 2),
     "the greatest of all": written(shift=lambda s, top: s.max()),
     "the greatest of others": written(shift=lambda s, top: (s * 2).max(-1, keepdims=True)),
