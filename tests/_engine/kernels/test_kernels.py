@@ -106,6 +106,14 @@ def test_what_is_left_to_xla(spec, x, y):
 
 
 @with_kernels
+@pytest.mark.parametrize(
+    ("m", "k", "n", "calls"), [(16, 16, 16, 0), (64, 64, 1, 0), (17, 241, 1, 1), (1, 17, 241, 1)]
+)
+def test_multiply_adds_above_which_a_product_is_a_call(m, k, n, calls):
+    assert called(lambda x, y: x @ y, drawn(m, k), drawn(k, n)) == calls
+
+
+@with_kernels
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize(("m", "n", "k"), [(2, 50, 300), (40, 50, 60), (70, 5, 100)])
 def test_what_is_not_finite_stays_where_it_belongs(m, n, k, value):
