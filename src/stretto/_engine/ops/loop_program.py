@@ -318,16 +318,10 @@ class _Compiler:
         if base in self.fixed or base in self.moving:
             return self._input(base, lead, column, width)
         _needs(base is not atom and not isinstance(base, Literal))
-        own = self._operand(base)
-        if any(lead):
-            rows = View(*_row_major(self.lead, own.width))
-            _needs(lead == tuple([0 if n == 1 else s for n, s in zip(*rows, strict=True)]))
-        else:
-            _needs(not base.type.shape or math.prod(self.lead) == 1)
+        own = self._operand(base)  # each value of the body has rows of its own
+        _needs(own.width == (width if column else 1))
         if own.width == width:
-            _needs(column == (width > 1))
             return own
-        _needs(own.width == 1 and not column)
         return _Columns(own.value, -1, width) if own.at == 0 else self._alone(own, width)
 
     def _alone(self, one: _Columns, width: int) -> _Columns:
@@ -375,7 +369,7 @@ class _Compiler:
             operands = [self._operand(a) for a in e.inputs]
             columns = self._new(out.type)
             for x in operands:
-                _needs(x.width == columns.width or x.at < 0 or x.value.kind == _LITERAL)
+                _needs(x.width == columns.width or x.at < 0)
             operands = [
                 x if x.width == columns.width else self._alone(x, columns.width) for x in operands
             ]
@@ -391,7 +385,6 @@ class _Compiler:
         dtypes = {a.type.dtype for a in e.inputs}
         _needs(out.dtype in (self.dtype, _BOOL) and dtypes <= {self.dtype, _BOOL})
         if family in OF_BOOLS:
-            _needs(dtypes == {_BOOL})
             return OF_BOOLS[family]
         if family is comparison.Select:
             return "select"
@@ -415,7 +408,7 @@ class _Compiler:
         matrix = _Matrix(self.fixed[base], *sizes, members, strides[depth], strides[columns])
         index = self.matrices.setdefault(matrix, len(self.matrices))
         rows = self._operand(product.rows)
-        _needs(rows.at >= 0 and rows.width == sizes[0])
+        _needs(rows.at >= 0)
         self.columns[out] = self._new(out.type)
         self.lines.append(_Line(_PRODUCT, sizes[1], self.columns[out].value, 0, (rows,), index))
 
