@@ -87,7 +87,7 @@ BODIES = {
     "a column of conditions": plain(lambda y, h: where((y > 0)[:, 2:3], y, h)),
     "conditions": plain(lambda y, h: where((y > 0) & ~(h > 0.3) | (h < -0.2), y, 2 * h)),
     "counted": plain(lambda y, h: (y > 0).astype("float32") - h),
-    "squares": plain(lambda y, h: snp.square(y) - h**2),
+    "squares": plain(lambda y, h: snp.square(y) - st.lax.integer_pow(h, 2)),
     "curves": plain(lambda y, h: tanh(y) - st.nn.functional.sigmoid(h)),
     "a mask": plain(lambda y, h, x: where(x, y, h), X > 0),
     "a mask of rows": plain(lambda y, h, x: where(x[:, None], y, h), OF_ROWS > 0),
@@ -163,7 +163,7 @@ BODIES = {
 }
 OTHERWISE = {
     "an operation of two results": plain(lambda y, h: st.lax.top_k(y, WIDTH)[0]),
-    "another power": plain(lambda y, h: y**3),
+    "another power": plain(lambda y, h: st.lax.integer_pow(y, 3)),
     "every other column": plain(lambda y, h: joined(y[:, ::2], h[:, ::2])),
     "rows in another order": plain(lambda y, h: snp.concatenate([y[1:], h[:1]], 0)),
     "some rows": plain(lambda y, h: snp.concatenate([y[:1], h[1:]], 0)),

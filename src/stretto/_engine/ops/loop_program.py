@@ -392,8 +392,7 @@ class _Compiler:
             _needs(out.dtype == self.dtype)
             return "number" if dtypes == {_BOOL} else "copy"
         _needs(dtypes == {self.dtype})
-        square = family is arithmetic.Square
-        if square or (family is exponential.IntegerPow and primitive.exponent == 2):
+        if family is arithmetic.Square:
             return "square"
         known = ELEMENTWISE.get(family) or _CURVES.get(family)
         _needs(known)

@@ -195,8 +195,7 @@ class Space(NamedTuple):
             return "select", kind
         if family is ConvertElementType and out.dtype == self.dtype:
             return "number" if dtypes == {_BOOL} else "copy", kind
-        square = family is arithmetic.Square
-        if square or (family is exponential.IntegerPow and primitive.exponent == 2):
+        if family is arithmetic.Square:
             return "square", kind
         known = ELEMENTWISE.get(family)
         return (known, kind) if known and dtypes == {self.dtype} else None
