@@ -147,3 +147,19 @@ def test_python_may_look_at_the_value_that_is_expanded():
     assert seen == [(3.0, 6, True)] and float(value) == 9
     assert [float(t) for t in terms] == [3, 1.5]
     assert [float(t) for t in st.jet(f, (1.5,), ([4.0],))[1]] == [-4]
+
+
+@pytest.mark.parametrize("series", [[2], [2, None], [2, 1], [snp.int32(2), snp.int32(1)]])
+def test_integers_and_what_has_no_slopes_are_constants(series):
+    """Functions get them as they are."""
+    given = []
+
+    def f(x, n, c):
+        given.extend([n, c])
+        return [x * c * n]
+
+    x, n = snp.ones(2), [snp.asarray(series[0]), *series[1:]]
+    c = snp.full(2, 3.0)
+    [terms] = jet_flat(f, [[x, x], n, [c, None]], 1)
+    assert given[0] is n[0] and given[1] is c
+    assert [t.tolist() for t in terms] == [[6, 6], [6, 6]]

@@ -66,6 +66,7 @@ def test_numbers_take_the_dtype_of_the_array():
 )
 def test_others_go_the_general_way(argument):
     assert twin_of(np.square, FLOAT)(argument) is None
+    assert twin_of(lambda x, y: x, FLOAT)(argument, argument) is None
     assert twin_of(np.add, FLOAT)(argument, snp.asarray(K)) is None
 
 

@@ -399,3 +399,19 @@ def test_the_work_of_a_product_is_its_multiply_adds():
 def test_large_products_of_integers_are_compiled(dtype, x, y, compiled):
     types = tuple(array_type(shape, np.dtype(dtype)) for shape in (x, y))
     assert DotGeneral(((1,), (0,))).compiled(types) is compiled
+
+
+@pytest.mark.parametrize(
+    ("summed", "shared", "plain"),
+    [
+        (((1,), (0,)), ((), ()), 2),
+        (((0,), (0,)), ((), ()), 1),
+        (((2,), (0,)), ((), ()), -1),
+        (((1,), (1,)), ((), ()), -1),
+        (((0, 1), (0, 1)), ((), ()), -1),
+        (((1,), (0,)), ((0,), (1,)), -1),
+        (((), ()), ((), ()), -1),
+    ],
+)
+def test_products_that_are_those_of_matrices_and_vectors(summed, shared, plain):
+    assert DotGeneral(summed, shared).plain == plain

@@ -212,3 +212,27 @@ def test_parameters_that_hold_sizes_in_any_way():
     assert at.static(plain) is plain
     assert at.static((1, "x", None)) == (1, "x", None)
     assert at.static((N,)) == (5,) and at.static([[N]]) == [[5]]
+
+
+X5 = snp.arange(5.0)
+DONE = {
+    "replaced": lambda at: at.filled(X5, array_type((N,), F32), 0),
+    "moved to be read": lambda at: at.cut(X5, [snp.asarray(3)], (2,)),
+    "moved to be written": lambda at: at.put(X5, snp.ones(2), [snp.asarray(3)]),
+    "one by one": lambda at: at.taken(X5, (N,), (N,)),
+    "one by one along an axis": lambda at: at.along(X5, 0, snp.asarray([1, 0])),
+}
+PLAIN = {
+    "nothing to replace": lambda at: at.filled(X5, array_type((5,), F32), 0),
+    "a part at a number": lambda at: at.cut(X5, [3], (2,)),
+    "written at a number": lambda at: at.put(X5, snp.ones(2), [3]),
+    "cut": lambda at: at.fit(X5, array_type((N - 1,), F32)),
+}
+
+
+@pytest.mark.parametrize("name", {**DONE, **PLAIN})
+def test_what_is_done_for_sizes_that_vary_is_told(name):
+    at = bucket()
+    {**DONE, **PLAIN}[name](at)
+    known = {"replaced", "moved", "one by one"}
+    assert at.done == {word for word in known if name.startswith(word) and name in DONE}

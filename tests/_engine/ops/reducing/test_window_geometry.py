@@ -11,6 +11,7 @@ from stretto._engine.core.types import array_type
 from stretto._engine.ops.reducing.window import (
     PLAIN,
     AxisWindow,
+    behind,
     patches,
     patches_reference,
     window_shape,
@@ -119,3 +120,14 @@ def test_elements_apart_are_spread_out_beforehand_where_no_window_holds_two(size
     text = st.jit(f).lower(x).as_text()
     assert ("stablehlo.pad" in text) is spread
     np.testing.assert_array_equal(st.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("n", [1, 4, 9])
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+@pytest.mark.parametrize("window", [AxisWindow(3, 2), AxisWindow(2, 1, 3, 0, 2, 2)])
+def test_so_many_windows_behind_padding(n, count, window):
+    """Windows that begin with the array, which holds what was in front; one where none is."""
+    found = behind(window, count, n)
+    assert found.count(n) == max(count, 1)
+    assert found[:2] == window[:2] and found.dilation == window.dilation
+    assert (found.low, found.base_dilation) == (0, 1)

@@ -312,3 +312,13 @@ def test_the_formula_of_the_gamma_function_of_complex_numbers():
         got = ops.complex_digamma(numpy.array(z))
         np.testing.assert_allclose(got, special.digamma(z), rtol=1e-13)
     assert np.isnan(ops.ComplexGamma().formula(np.array([0j, -2 + 0j]))).all()
+
+
+@pytest.mark.parametrize(("s", "q"), [(1, np.nan), (np.nan, 1), (0.5, np.nan), (3, np.nan)])
+def test_zeta_of_nan_is_nan(s, q):
+    """At its pole, too, where it is infinite otherwise."""
+    at_rest = lambda s, q: formulas.zeta_formula(np.array([s]), np.array([q]))[0]
+    with np.errstate(all="ignore"):
+        assert np.isnan(at_rest(s, q)) and at_rest(1.0, 2.0) == np.inf
+    for run in (lambda f: f, jit):
+        assert np.isnan(run(lax.zeta)(np.float32(s), np.float32(q)))

@@ -313,7 +313,7 @@ def zeta_formula(s: Number, q: Number) -> Number:
     out = where(below & (floor(s) != s), math.nan, out)
     out = where((q <= 0.0) & pole, math.inf, out)
     out = where(s > 1.0, out, where(s == 1.0, math.inf, math.nan))
-    return where(is_nan(s) | is_nan(q), math.nan, out)
+    return where(is_nan(q), math.nan, out)
 
 
 def _polygamma_formula(m: Number, x: Number) -> Number:
