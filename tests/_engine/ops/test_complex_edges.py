@@ -106,7 +106,7 @@ CUTS = ["sqrt", "log", "log2", "log10", "log1p", "acos", "acosh", "asin", "asinh
 @pytest.mark.parametrize("name", CUTS)
 def test_the_sign_of_zero_says_on_which_side_of_a_cut(name):
     """As NumPy has it, whose functions are those of C."""
-    parts = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, INF, -INF]
+    parts = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 1.2, -1.2, 2.0, -2.0, INF, -INF]
     z = np.array([complex(a, b) for a in parts for b in parts if 0 in (a, b)], "complex64")
     with np.errstate(all="ignore"):
         want = getattr(np, name)(z)

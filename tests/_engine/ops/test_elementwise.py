@@ -17,6 +17,7 @@ from stretto._engine.ops.arithmetic import ADD, NEG, add, divide, multiply
 from stretto._engine.ops.elementwise import (
     FLOAT,
     Elementwise,
+    _repeat,
     align_mapped,
     broadcast_shapes,
     promote_values,
@@ -194,3 +195,17 @@ def test_compiled_from_the_measured_size_on_and_never_below_that_of_any_call(lea
     first = max(least, NARROW)
     assert compiled(first) and compiled(first + 1) and not compiled(first - 1)
     assert not compiled(10 * first, np.dtype(np.float64))
+
+
+def test_one_element_is_repeated_along_mapped_axes_without_memory():
+    """At rest; what is recorded repeats it by an operation."""
+    x = snp.asarray([2.0])
+    for shape in ((1, 4), (3, 1, 4)):
+        x = _repeat(x, shape, len(shape) - 1 if len(shape) == 2 else 0)
+        assert not any(x.host().strides)
+        np.testing.assert_array_equal(x, np.full(shape, 2.0))
+    several = _repeat(snp.asarray([1.0, 2.0]), (2, 3), 1)
+    np.testing.assert_array_equal(several, [[1.0] * 3, [2.0] * 3])
+    assert _repeat(snp.zeros((0, 2)), (0, 3, 2), 1).shape == (0, 3, 2)
+    graph = make_graph(lambda x: _repeat(x, (3, 1), 0))(np.ones(1, np.float32))
+    assert [e.primitive.name for e in graph.equations] == ["broadcast_in_dim"]

@@ -11,6 +11,7 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.higher_order.fused_scan import FusedScan
 from stretto._engine.kernels import kernels
 from stretto._engine.ops.loop_program import instructions
+from stretto._engine.ops.row_program import View
 
 TURNS, ROWS, WIDTH = 4, 3, 6
 update, slice_of, where, tanh = (
@@ -320,3 +321,58 @@ def test_the_most_that_the_kernel_has_room_for(loop, most, place, there):
 def test_the_most_arrays_that_are_read_and_written(loop, most):
     assert loop(most) is not None
     assert loop(most + 1) is None
+
+
+STACK = TURNS, 2, ROWS, WIDTH
+OWN, COUNT = (2 * ROWS * WIDTH, ROWS * WIDTH, WIDTH, 1), ROWS * WIDTH
+
+
+@pytest.mark.parametrize(
+    ("strides", "known"),
+    [
+        (OWN, True),
+        ((COUNT, TURNS * COUNT, WIDTH, 1), True),  # members in front of turns
+        ((0, COUNT, WIDTH, 1), True),
+        ((COUNT, TURNS * COUNT, 0, 1), True),
+        ((2 * COUNT, COUNT, 1, ROWS), False),  # columns do not lie side by side
+        ((2 * COUNT, COUNT, WIDTH, 0), False),
+    ],
+)
+def test_stacks_with_members_in_front_are_read_where_they_lie(strides, known):
+    """The numbers say how far turns, members and rows are apart, and that members are in front."""
+    case = BODIES["members"]
+    found = case()[1]
+    assert found.members == 1
+    numbers, told = found.by_members([View(STACK, strides)])
+    assert told == [known]
+    (at,) = [n for n, (a, b) in enumerate(zip(found.numbers, numbers, strict=True)) if a != b][:1]
+    assert (at, numbers[at]) == (5, 1)
+    want = strides[:3] if known else OWN[:3]
+    assert numbers[17:20] == want and found.numbers[17:20] == OWN[:3]
+    assert numbers[6:17] == found.numbers[6:17] and numbers[20:] == found.numbers[20:]
+
+
+def test_a_stack_of_numbers_a_row_is_left_as_it_is():
+    found = plain(
+        lambda y, h, x: tanh(y + x[:, :, None]),
+        drawn(TURNS, 2, ROWS),
+        carry=drawn(2, ROWS, WIDTH),
+        w=drawn(2, WIDTH, WIDTH),
+    )()[1]
+    numbers, told = found.by_members([View((TURNS, 2, ROWS), (ROWS, TURNS * ROWS, 1))])
+    assert told == [False]
+    assert numbers[6:] == found.numbers[6:]
+
+
+@pytest.mark.parametrize(
+    ("strides", "known"), [((72, 36, 18, 6, 1), True), ((72, 36, 6, 12, 1), False)]
+)
+def test_rows_of_two_axes_that_do_not_lie_as_one_are_not_known(strides, known):
+    times = lambda h, w: st.lax.dot_general(h, w, (((3,), (1,)), ((0,), (0,))))
+    found = apart(
+        lambda w, h, x: (tanh(times(h, w) + x), ()),
+        drawn(TURNS, 2, 2, ROWS, WIDTH),
+        carry=drawn(2, 2, ROWS, WIDTH),
+        w=drawn(2, WIDTH, WIDTH),
+    )()[1]
+    assert found.by_members([View((TURNS, 2, 2, ROWS, WIDTH), strides)])[1] == [known]

@@ -93,7 +93,11 @@ def test_an_array_of_keys_is_each_key():
 
 @pytest.mark.parametrize(
     "layout, width",
-    [("original", w) for w in (8, 16, 32, 64)] + [("partitionable", w) for w in (8, 32, 64)],
+    [
+        *[("original", w) for w in (8, 16, 32, 64)],
+        *[("partitionable", w) for w in (8, 32, 64)],
+        ("pairs", 32),
+    ],
 )
 def test_of_a_size_that_varies(layout, width):
     draw = lambda key, x: RandomBits(width, (*x.shape, 3), layout)(key)

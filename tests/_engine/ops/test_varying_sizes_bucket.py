@@ -159,6 +159,14 @@ def test_sizes_that_64_bits_may_not_hold_are_refused():
     assert at.exact(7).dtype == "int32" and int(at.exact(-3)) == -3
 
 
+def test_as_much_as_64_bits_hold_is_counted():
+    at = Bucket({V: 2}, {V: snp.asarray(2, "int32")})
+    with st.enable_x64():
+        assert int(at.exact((2**62 - 512) * N)) == 2**63 - 1024  # the greatest of those of floats
+        with pytest.raises(st.errors.SizeError, match="int64 has integers up to 9223372036854775"):
+            at.exact(2**62 * N)
+
+
 def test_the_greatest_of_the_sizes_that_were_asked_for():
     at = bucket()
     for size in (N, 2 * N, N - 1):

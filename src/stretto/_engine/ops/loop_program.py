@@ -312,7 +312,7 @@ class _Compiler:
             if isinstance(inner, Literal):
                 return self._literal(inner, width)
         strides = [0 if n == 1 else s for n, s in zip(*view, strict=True)]
-        lead, column = tuple(strides[: self.rank]), strides[-1] if len(strides) > self.rank else 0
+        lead, column = tuple(strides[: self.rank]), sum(strides[self.rank :])
         if not view.shape:
             lead = (0,) * self.rank
         if base in self.fixed or base in self.moving:

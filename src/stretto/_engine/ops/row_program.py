@@ -360,7 +360,7 @@ class _Compiler:
                 if not isinstance(other, Literal) and self._kind_of(other) == kind:
                     self.same[out] = other
                     continue
-            phase = max([self.ready.get(x, 0) for x in operands], default=0)
+            phase = max([self.ready.get(x, 0) for x in operands])
             if op in _REDUCING and not self._is_rows(operands[0]):
                 repeated = Var(e.inputs[0].type)
                 self.kinds[repeated] = "rows"

@@ -419,3 +419,10 @@ def test_nothing_is_promised_of_indices_unless_told(f):
     assert promised() == (False, False)
     assert promised(indices_are_sorted=True) == (True, False)
     assert promised(unique_indices=True) == (False, True)
+
+
+@pytest.mark.parametrize("kind", ["", "_add", "_sub", "_mul", "_min", "_max"])
+def test_functions_of_one_making_have_names_and_pages_of_their_own(kind):
+    f = getattr(st.lax, f"scatter{kind}")
+    assert f.__name__ == f.__qualname__ == f"scatter{kind}"
+    assert f"scatter{kind}(" in f.__doc__

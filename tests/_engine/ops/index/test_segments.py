@@ -132,3 +132,10 @@ def test_ids_beyond_the_range_of_buckets_are_dropped():
         ids = np.array([0, 2**32, -(2**32), 2**32 + 1])
         assert st.lax.segment_sum(x, ids, 2, bucket_size=2).tolist() == [0, 0]
         assert st.lax.segment_sum(x, ids, 2, bucket_size=2, mode="clip").tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("name", ["segment_sum", "segment_prod", "segment_max", "segment_min"])
+def test_functions_of_one_making_have_names_and_pages_of_their_own(name):
+    f = getattr(st.lax, name)
+    assert f.__name__ == f.__qualname__ == name
+    assert f"st.lax.{name}(" in f.__doc__
