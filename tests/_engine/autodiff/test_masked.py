@@ -524,3 +524,27 @@ def test_opposite_choices_at_the_end_of_a_chain_are_computed_without_zeros():
     total = add_masked(x, y)
     assert (x.depth, y.depth, total.depth) == (0, 0, 1)
     assert not (x.has_zeros or y.has_zeros or total.has_zeros)
+
+
+MOVED = {
+    "cut": lambda y: y[:2],
+    "cut and turned": lambda y: y[1::-1],
+    "turned": lambda y: y[::-1],
+    "put beside": lambda y: snp.concatenate([y[:2], snp.ones(1)]),
+    "a column": lambda y: snp.stack([y, y], 1)[:2, 0],
+}
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("name", MOVED)
+def test_what_is_chosen_of_moved_elements_counts_there_alone(name, first):
+    """Where elements are not chosen, or not moved at all, a slope that is infinite stays out."""
+    x = snp.array([2.0, 0.0, 0.0])
+    finite = np.isfinite(np.asarray(MOVED[name](snp.log(x))))
+
+    def f(x):
+        y = MOVED[name](snp.log(x))
+        return snp.sum(snp.where(finite, y, 0.0) if first else snp.where(~finite, 0.0, y))
+
+    for done in (lambda f: f, st.jit):
+        np.testing.assert_array_equal(done(st.grad(f))(x), [0.5, 0, 0])

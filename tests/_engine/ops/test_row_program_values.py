@@ -100,6 +100,9 @@ PROGRAMS = {
     "a sum of what is computed for a row": (
         lambda x: x + up(total(snp.broadcast_to(up(x.max(-1)), x.shape))), X,
     ),
+    "numbers a row by one": (
+        lambda x, s: total(x - snp.broadcast_to(up(s), x.shape) * 1.0), X, OF_ROWS,
+    ),
     "sums of sums": (lambda x: total(x - up(total(x * up(x.max(-1))))), X),
     "several phases": (
         lambda x: (y := (d := x - up(total(x) * 0.01)) * up(total(d * d))) + up(y.max(-1)), X,
@@ -199,6 +202,7 @@ def operations(found):
         ("a product by one", (1, 0, 2, 4, 0), "greatest sum_of_differences"),
         ("a sum of numbers a row", (2, 0, 2, 4, 0), "copy sum add"),
         ("a sum of what is computed for a row", (2, 0, 2, 6, 0), "greatest copy sum add"),
+        ("numbers a row by one", (2, 0, 2, 2, 1), "mul sum_of_differences"),
         ("sums of sums", (1, 0, 3, 6, 0), "greatest sum_of_products sum_of_differences"),
         (
             "several phases",

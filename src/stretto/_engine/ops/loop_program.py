@@ -277,11 +277,9 @@ class _Compiler:
         return _Columns(value, 0, value.width)
 
     def _new(self, type: ArrayType) -> _Columns:
-        _needs(type.dtype in (self.dtype, _BOOL))
         return self._whole(self._value(_WHOLE, 0, self._width(type), type.dtype == _BOOL))
 
     def _literal(self, literal: Literal, width: int) -> _Columns:
-        _needs(literal.type.dtype in (self.dtype, _BOOL))
         bits = literal_bits(literal, self.dtype)
         key = "literal", bits
         if key not in self.inputs:
