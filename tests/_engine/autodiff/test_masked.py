@@ -548,3 +548,29 @@ def test_what_is_chosen_of_moved_elements_counts_there_alone(name, first):
 
     for done in (lambda f: f, st.jit):
         np.testing.assert_array_equal(done(st.grad(f))(x), [0.5, 0, 0])
+
+
+SCALED = {
+    "scaled": (lambda x: 2.0 * x, True),
+    "negative": (lambda x: -x, True),
+    "turned": (lambda x: x[::-1], True),
+    "taken": (lambda x: st.lax.dynamic_slice(x, (1,), (2,)), True),
+    "divided": (lambda x: x / 4.0, True),
+    "by infinity": (lambda x: x * snp.inf, False),
+    "by an array": (lambda x: x * snp.arange(1.0, 4.0), False),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_zeros_that_were_put_in_stay_where_elements_are_moved_or_scaled(name):
+    """Otherwise they are put in again, where either of two conditions holds."""
+    change, stay = SCALED[name]
+    n = 2 if name == "taken" else 3
+    masks = np.array([True, False, True])[:n], np.array([True, True, False])[:n]
+
+    def f(x, a, b):
+        y = change(x)
+        return snp.sum(snp.where(a, snp.sin(y), 0.0) + snp.where(b, snp.cos(y), 0.0))
+
+    found = operations(st.grad(f), snp.ones(3), *masks)
+    assert (found["or"], found["select"]) == ((0, 2) if stay else (1, 3))
