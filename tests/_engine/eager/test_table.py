@@ -130,3 +130,20 @@ def test_products_of_many_integers_are_left_to_the_general_way(size, is_kept):
         forget()
         assert float((x[:, :2].T @ x).sum()) == 2 * size
         assert bool(TABLE.get(OPERATORS["matmul"])) is kept
+
+
+@needs_native
+def test_calls_that_hold_their_row_follow_what_is_forgotten_and_entered_again():
+    def general(x, y):
+        return "general"
+
+    def key():
+        pass
+
+    f, x = eager_call(general, key), snp.ones(3)
+    for _ in range(2):
+        assert f(x, x) == "general"
+        keep(key, (x.type, x.type), np.add, x.type)
+        np.testing.assert_array_equal(f(x, x), [2, 2, 2])
+        forget()
+    assert f(x, x) == "general"

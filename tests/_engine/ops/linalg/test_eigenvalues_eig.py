@@ -58,7 +58,11 @@ def test_definitions_hold(dtype):
 
 def test_derivatives_of_vectors_must_be_enabled():
     x = diagonal_matrix(snp.array([1.0, 2.0]))
-    with pytest.raises(MissingRuleError, match=r"use linalg.eigvals; .* enable_eigvec_derivs=True"):
+    for which in ((True, True), (True, False), (False, True)):
+        total = lambda x, which=which: sum([snp.abs(v).sum() for v in Eig(*which)(x)])
+        with pytest.raises(MissingRuleError, match=r"use linalg.eigvals; .* enable_eigvec_derivs="):
+            st.grad(total)(x)
+    with pytest.raises(MissingRuleError, match=r"eig has no jvp rule"):
         st.grad(lambda x: snp.sum(snp.abs(eig(x)[2])))(x)
     g = st.grad(lambda x: snp.real(Eig(False, False)(x)[0]).sum())(x)
     np.testing.assert_allclose(g, np.eye(2))
