@@ -40,7 +40,8 @@ RAW = [np.asarray(v) for v in geqrf(SAMPLE)]
 
 def multiply(left, transpose):
     def function(c):
-        a, taus = geqrf(SAMPLE.astype(c.dtype))
+        is_complex = snp.iscomplexobj(c)
+        a, taus = geqrf((SAMPLE + 1j * SAMPLE[::-1] if is_complex else SAMPLE).astype(c.dtype))
         return ormqr(a, taus, c, left=left, transpose=transpose)
 
     return function
