@@ -194,3 +194,42 @@ def test_what_is_found_says_of_which_program():
         check_results(program, [snp.array(-1.0)], ["x"], [snp.array(np.nan)])
     found = caught.value.fault
     assert (found.operation, found.function) == ("log", program.name)
+
+
+def fall(x):
+    """Take one from a number while it is above -9, and the root of each."""
+    body = lambda c: (c[0] - 1, c[1] + snp.sqrt(c[0]))
+    return lax.while_loop(lambda c: c[0] > -9, body, (x, 0.0))
+
+
+STEPS = {
+    "while_loop": (fall, 2.5, (("while_loop", 3),)),
+    "the first step": (fall, -1.0, (("while_loop", 0),)),
+    "while_loop in scan": (
+        lambda x: lax.scan(lambda c, x: (c, fall(x)), 0.0, snp.array([-10.0, x]))[1],
+        1.5,
+        (("scan", 1), ("while_loop", 2)),
+    ),
+    "backwards": (
+        lambda x: lax.scan(lambda c, x: (c - 1, snp.sqrt(c)), x, None, length=6, reverse=True)[1],
+        1.5,
+        (("scan", 3),),
+    ),
+    "the condition": (
+        lambda x: lax.while_loop(lambda c: snp.sqrt(c) >= 0, lambda c: c - 1, x) / 0 * 0,
+        2.5,
+        (),
+    ),
+    "after a loop": (lambda x: snp.sqrt(lax.fori_loop(0, 3, lambda i, c: c - 1, x)), 2.5, ()),
+    "fori_loop": (
+        lambda x: lax.fori_loop(0, 9, lambda i, c: snp.sqrt(c) - 0.5, x),
+        1.5,
+        (("scan", 4),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_are_counted_from_the_first_that_runs(name):
+    f, x, steps = STEPS[name]
+    assert fault(st.jit(f), x).steps == steps
