@@ -251,3 +251,20 @@ def test_operands_of_a_large_result_are_left_to_the_general_way(monkeypatch, row
     snp.add(x, x)
     assert x.type in TABLE[OPERATORS["add"]][x.type]
     forget()
+
+
+@pytest.mark.skipif(native is None, reason="the extension was not built")
+def test_operators_are_entered_by_name_with_their_general_way():
+    """And the types that they met; other functions are entered nowhere."""
+    known, x = {*OPERATORS}, snp.ones(3)
+    general = lambda x, y: snp.asarray(0.0)
+    f = binary_function(ADD, general, operator="some")
+    entered = OPERATORS.pop("some")
+    try:
+        assert entered.apply is f and entered.rule is ADD.reference
+        np.testing.assert_array_equal(f(x, x), [2, 2, 2])
+        assert TABLE[entered][x.type][x.type].function is entered.rule
+    finally:
+        TABLE.pop(entered, None)
+    binary_function(ADD, general)(x, x)
+    assert {*OPERATORS} == known

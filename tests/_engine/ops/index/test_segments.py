@@ -139,3 +139,14 @@ def test_functions_of_one_making_have_names_and_pages_of_their_own(name):
     f = getattr(st.lax, name)
     assert f.__name__ == f.__qualname__ == name
     assert f"st.lax.{name}(" in f.__doc__
+
+
+@pytest.mark.parametrize(
+    ("size", "buckets"), [(1, 7), (2, 4), (3, 3), (6, 2), (7, None), (8, None)]
+)
+def test_buckets_hold_so_many_parts_each(size, buckets):
+    """They are added up one by one, and then together; one alone is no bucket."""
+    f = lambda x, ids: st.lax.segment_sum(x, ids, 4, bucket_size=size)
+    graph = st.make_graph(f)(np.ones(7, np.float32), np.zeros(7, np.int32))
+    (e,) = [e for e in graph.equations if e.primitive.name == "scatter_add"]
+    assert e.outputs[0].type.shape == ((4,) if buckets is None else (buckets, 4))
