@@ -147,3 +147,43 @@ def test_many_counters_are_encrypted_by_a_program():
     op = RngBitGenerator((1 << 20,), np.dtype(np.uint32), PHILOX)
     for states, compiled in ((4, True), (3, False)):
         assert op.compiled((array_type((states, 4), np.dtype(np.uint32)),)) is compiled
+
+
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("algorithm", [PHILOX, THREE_FRY])
+@pytest.mark.parametrize("count", [1, 2, 4, 5])
+def test_a_number_of_64_bits_is_two_words_the_low_one_first(algorithm, count, run):
+    state = np.arange(1, 5, dtype=np.uint32)
+    with enable_x64():
+        after, words = run(draw((4 * count,), np.dtype("uint32"), algorithm))(state)
+        same, wide = run(draw((2 * count,), np.dtype("uint64"), algorithm))(state)
+        np.testing.assert_array_equal(np.asarray(words).view(np.uint64), wide)
+        np.testing.assert_array_equal(after, same)
+
+
+@pytest.mark.parametrize("algorithm", [PHILOX, THREE_FRY])
+@pytest.mark.parametrize(("dtype", "width"), [("uint8", 8), ("uint16", 16)])
+def test_narrow_numbers_are_the_low_bits_of_words(algorithm, dtype, width):
+    state = np.arange(1, 5, dtype=np.uint32)
+    _, words = draw((8,), np.dtype("uint32"), algorithm)(state)
+    _, narrow = draw((8,), np.dtype(dtype), algorithm)(state)
+    np.testing.assert_array_equal(np.asarray(words) % 2**width, narrow)
+
+
+@pytest.mark.parametrize(
+    ("shape", "lines"),
+    [((2, 3), (1, 2, 3)), ((3, 2), (3, 2, 1)), ((3, 5), (3, 5, 1)), ((5, 3), (1, 5, 3)),
+     ((3, 4, 6), (3, 4, 6)), ((3, 3), (1, 3, 3))],
+)  # fmt: skip
+def test_the_words_of_a_counter_lie_along_one_axis(shape, lines):
+    """Of even size, the first of them, or else the first of the largest: both words of Threefry."""
+    before, along, after = lines
+    op = RngBitGenerator(shape, np.dtype("uint32"), THREE_FRY)
+    half = -(-along // 2)
+    assert op.extents == lines and op.counters == (before, half, after)
+    state = np.arange(1, 5, dtype=np.uint32)
+    _, bits = draw(shape, np.dtype("uint32"), THREE_FRY)(state)
+    _, plain = draw((2 * before * half * after,), np.dtype("uint32"), THREE_FRY)(state)
+    pairs = np.asarray(plain).reshape(before, half, after, 2).transpose(0, 1, 3, 2)
+    want = pairs.reshape(before, 2 * half, after)[:, :along]
+    np.testing.assert_array_equal(np.asarray(bits).reshape(lines), want)
