@@ -89,6 +89,10 @@ def test_examples_and_rules_are_named_at_rest():
         assert fault(nested, snp.array([[1.0, 2.0, 3.0], [4.0, 5.0, -6.0]])).examples == (1,)
         back = fault(st.grad(lambda x: snp.sqrt(x) * 0), 0.0)
         assert (back.backward, back.derivative_of) == (True, "sqrt")
+        ahead = fault(lambda x: st.jvp(snp.sqrt, (x,), (0 * x,)), 0.0)
+        assert (ahead.operation, ahead.backward, ahead.derivative_of) == ("mul", False, "sqrt")
+        value = fault(lambda x: st.jvp(snp.log, (x,), (x,)), -1.0)
+        assert (value.operation, value.derivative_of) == ("log", None)
         forward = fault(st.grad(snp.log), -1.0)
         assert (forward.operation, forward.backward) == ("log", False)
 

@@ -170,20 +170,36 @@ def test_narrow_numbers_are_the_low_bits_of_words(algorithm, dtype, width):
     np.testing.assert_array_equal(np.asarray(words) % 2**width, narrow)
 
 
+@pytest.mark.parametrize("run", [lambda f: f, jit], ids=["eager", "jit"])
 @pytest.mark.parametrize(
     ("shape", "lines"),
     [((2, 3), (1, 2, 3)), ((3, 2), (3, 2, 1)), ((3, 5), (3, 5, 1)), ((5, 3), (1, 5, 3)),
      ((3, 4, 6), (3, 4, 6)), ((3, 3), (1, 3, 3))],
 )  # fmt: skip
-def test_the_words_of_a_counter_lie_along_one_axis(shape, lines):
+def test_the_words_of_a_counter_lie_along_one_axis(shape, lines, run):
     """Of even size, the first of them, or else the first of the largest: both words of Threefry."""
     before, along, after = lines
     op = RngBitGenerator(shape, np.dtype("uint32"), THREE_FRY)
     half = -(-along // 2)
     assert op.extents == lines and op.counters == (before, half, after)
     state = np.arange(1, 5, dtype=np.uint32)
-    _, bits = draw(shape, np.dtype("uint32"), THREE_FRY)(state)
+    bits = run(draw(shape, np.dtype("uint32"), THREE_FRY))(state)[1]
     _, plain = draw((2 * before * half * after,), np.dtype("uint32"), THREE_FRY)(state)
     pairs = np.asarray(plain).reshape(before, half, after, 2).transpose(0, 1, 3, 2)
     want = pairs.reshape(before, 2 * half, after)[:, :along]
     np.testing.assert_array_equal(np.asarray(bits).reshape(lines), want)
+
+
+@pytest.mark.parametrize("algorithm", [PHILOX, THREE_FRY])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((3, 5), "uint32"), ((4,), "uint16"), ((3,), "uint64")]
+)
+def test_many_states_compiled_have_the_bits_of_each(algorithm, shape, dtype):
+    states = np.arange(24, dtype=np.uint32).reshape(2, 3, 4)
+    with enable_x64():
+        f = draw(shape, np.dtype(dtype), algorithm)
+        for got, want in zip(jit(vmap(vmap(f)))(states), vmap(vmap(f))(states), strict=True):
+            np.testing.assert_array_equal(got, want)
+        after, bits = f(states[1, 2])
+        np.testing.assert_array_equal(got[1, 2], bits)
+        np.testing.assert_array_equal(jit(vmap(vmap(f)))(states)[0][1, 2], after)
