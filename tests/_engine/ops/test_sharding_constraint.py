@@ -83,3 +83,19 @@ def test_a_constraint_keeps_the_axes():
     x = snp.ones((2, 3)).type
     constraint = ShardingConstraint(st.sharding.NamedSharding(MESH, P("x")))
     assert [*constraint.kept_axes(0, x, x)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("axis", "spec"),
+    [
+        (0, (P.UNCONSTRAINED, "x")),
+        (1, ("x", P.UNCONSTRAINED)),
+        (2, ("x", None, P.UNCONSTRAINED)),
+        (3, ("x", None, None, P.UNCONSTRAINED)),
+    ],
+)
+def test_examples_may_lie_along_an_axis_that_nothing_is_said_of(axis, spec):
+    constraint = ShardingConstraint(st.sharding.NamedSharding(MESH, P("x")))
+    traced = lambda x: constraint.vmap(2, (x,), (axis,))[0]
+    (equation,) = st.make_graph(traced)(np.ones((2, 2, 2, 2), np.float32)).equations
+    assert tuple(equation.primitive.sharding.spec) == spec
