@@ -426,3 +426,14 @@ def test_functions_of_one_making_have_names_and_pages_of_their_own(kind):
     f = getattr(st.lax, f"scatter{kind}")
     assert f.__name__ == f.__qualname__ == f"scatter{kind}"
     assert f"scatter{kind}(" in f.__doc__
+
+
+def test_errors_of_both_operations_name_the_function_that_was_called():
+    numbers = st.lax.ScatterDimensionNumbers((), (0,), (0,))
+    f = lambda change, places: st.lax.scatter_apply(
+        np.ones(3, np.float32), places, change, numbers, update_shape=(2,)
+    )
+    with pytest.raises(TypeError, match=r"^scatter_apply: expected updates of type float32\[2\]"):
+        f(lambda v: v[:1], np.array([[0], [1]]))
+    with pytest.raises(TypeError, match=r"^scatter_apply: indices must be integers"):
+        f(lambda v: v, np.array([[0.0], [1.0]]))
