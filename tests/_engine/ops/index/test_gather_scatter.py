@@ -433,7 +433,7 @@ def test_errors_of_both_operations_name_the_function_that_was_called():
     f = lambda change, places: st.lax.scatter_apply(
         np.ones(3, np.float32), places, change, numbers, update_shape=(2,)
     )
-    with pytest.raises(TypeError, match=r"^scatter_apply: expected updates of type float32\[2\]"):
-        f(lambda v: v[:1], np.array([[0], [1]]))
+    with pytest.raises(TypeError, match=r"^scatter_apply: expected updates of type float32"):
+        f(lambda v: v > 0, np.array([[0], [1]]))
     with pytest.raises(TypeError, match=r"^scatter_apply: indices must be integers"):
         f(lambda v: v, np.array([[0.0], [1.0]]))
