@@ -1,11 +1,12 @@
-"""Defaults of the arguments of public functions, which code that leaves them out relies on.
+"""What modules say once, while they are imported: defaults of arguments, and their packages.
 
-All that are numbers, truth values or words are listed here: a change of one is a change of every
-program that does not give it.
+All defaults of public functions that are numbers, truth values or words are listed here: a change
+of one is a change of every program that does not give it.
 """
 
 import importlib
 import inspect
+import pkgutil
 
 import pytest
 
@@ -165,3 +166,29 @@ def test_functions_have_names(name):
             assert not function.__code__.co_qualname.endswith(".<lambda>")
             if "<locals>" in function.__code__.co_qualname:
                 assert function.__name__ == one
+
+
+ON_DEMAND = {
+    "api": "graph",
+    "api.sharding": "placement",
+    "api.varying_sizes": "dynamic_axes",
+    "core": "types",
+    "eager": "checked",
+    "higher_order": "scan",
+    "ops": "sort_lowering",
+    "ops.collective": "primitives",
+    "ops.linalg": "lu",
+    "ops.reducing": "running",
+    "passes.rolling": None,
+    "xla": "sharded",
+}
+
+
+@pytest.mark.parametrize("name", ON_DEMAND)
+def test_packages_have_their_modules_when_they_are_asked_for(name, monkeypatch):
+    """So that modules which need each other need no order."""
+    package = importlib.import_module(f"stretto._engine.{name}")
+    module = ON_DEMAND[name] or next(iter(pkgutil.iter_modules(package.__path__))).name
+    whole = importlib.import_module(f"{package.__name__}.{module}")
+    monkeypatch.delattr(package, module)
+    assert getattr(package, module) is whole
