@@ -249,6 +249,43 @@ def test_the_names_and_settings_of_routines_on_gpus(gpu):
         st.jit(linalg.eig).lower(x).as_text()
 
 
+# The function, whether GPUs have a routine for it, and how many results share an operand's memory.
+ROUTINES = {
+    "cholesky": (linalg.cholesky, False, 1),
+    "lu": (linalg.lu, True, 1),
+    "qr": (linalg.qr, True, 2),
+    "qr with pivots": (lambda x: linalg.qr(x, pivoting=True), False, 3),
+    "eigh": (linalg.eigh, True, 1),
+    "svd": (linalg.svd, True, 1),
+    "svd by qr": (lambda x: linalg.svd(x, algorithm=linalg.SvdAlgorithm.QR), False, 1),
+    "schur": (linalg.schur, False, 1),
+    "hessenberg": (linalg.hessenberg, False, 1),
+    "tridiagonal": (linalg.tridiagonal, False, 1),
+    "solve": (lambda x: linalg.triangular_solve(x, x), False, 1),
+}
+SHARED = re.compile(r"output_tuple_indices = \[(\d*)\], operand_index = (\d+)")
+
+
+ON_BOTH = [(name, False) for name in ROUTINES] + [(n, True) for n, r in ROUTINES.items() if r[1]]
+
+
+@pytest.mark.parametrize(("name", "on_gpu"), ON_BOTH)
+def test_results_share_the_memory_of_operands_of_their_type(name, on_gpu, request):
+    f, _, count = ROUTINES[name]
+    x = snp.ones((3, 3))
+    if on_gpu:
+        x = st.device_put(x, request.getfixturevalue("gpu"))
+    text = st.jit(f).lower(x).as_text()
+    found = []
+    for line in text.splitlines():
+        types = re.search(r": \((.*)\) -> \(?(.*?)\)?$", line)
+        for result, operand in SHARED.findall(line):
+            ins, outs = [re.findall(r"tensor<[^>]*>", side) for side in types.groups()]
+            assert ins[int(operand)] == outs[int(result or 0)], line
+            found.append(result)
+    assert found if on_gpu else len(found) == count
+
+
 def test_many_small_matrices_are_compiled():
     """By how many there are, and up to 1,024 elements of each."""
     f32 = np.dtype(np.float32)
