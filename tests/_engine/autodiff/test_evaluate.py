@@ -135,3 +135,11 @@ def test_what_a_program_noted_is_noted_where_it_is_evaluated():
     assert "noted" not in make_graph(lambda x, y: evaluate(PROGRAM, [x, y]))(X, Y).cache
     for got, want in zip(evaluate(program, [X, Y]), f(X, Y), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_constants_of_a_program_are_nobodys_residuals_however_often_it_runs():
+    """They are known from the first run on, and not taken for arrays from outside."""
+    program = make_graph(lambda x: snp.sin(x) * 2.0 + snp.full(3, 4.0) * x)(snp.ones(3))
+    f = lambda x: evaluate(program, [x])[0]
+    kept = [len(st.tree.leaves(st.vjp(f, snp.ones(3))[1])) for _ in range(3)]
+    assert kept == [1, 1, 1]

@@ -315,3 +315,35 @@ def test_an_error_of_a_signal_handler_is_not_taken_for_numpys(monkeypatch):
     monkeypatch.setattr(conversion, "_strict", Interrupted())
     with pytest.raises(FloatingPointError, match="of a handler"):
         convert_element_type(np.array([1.5, 2.5]), np.int32)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "want"),
+    [
+        ("int32", [5, -3]),
+        ("uint32", [5, 2**32 - 3]),
+        ("int8", [5, -3]),
+        ("float32", [2.0**40, -3.0]),
+        ("bool", [True, True]),
+    ],
+)
+def test_wide_integers_of_numpy_are_converted_at_once(dtype, want):
+    """Not by way of 32 bits, in which they may not fit."""
+    wide = np.array([2**40 + 5, -3])
+    out = convert_element_type(wide, dtype)
+    assert out.dtype == dtype and out.tolist() == want
+    assert convert_element_type(wide[0], dtype).tolist() == want[0]
+    if dtype in ("float32", "bool"):
+        assert snp.asarray(wide, dtype=dtype).tolist() == want
+    else:
+        with pytest.raises(
+            OverflowError, match=r"^asarray: object holds integers from -3 to 10995"
+        ):
+            snp.asarray(wide, dtype=dtype)
+
+
+@pytest.mark.parametrize("value", [np.array([300, 2]), np.int16(300), np.array(-129)])
+def test_integers_of_numpy_must_fit_in_the_dtype_that_was_asked_for(value):
+    with pytest.raises(OverflowError, match=r"^asarray: object .* (do|does) not fit in int8"):
+        snp.asarray(value, dtype="int8")
+    assert (snp.asarray(value, dtype="int16") == value).all()
