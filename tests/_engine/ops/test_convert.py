@@ -344,6 +344,17 @@ def test_wide_integers_of_numpy_are_converted_at_once(dtype, want):
 
 @pytest.mark.parametrize("value", [np.array([300, 2]), np.int16(300), np.array(-129)])
 def test_integers_of_numpy_must_fit_in_the_dtype_that_was_asked_for(value):
-    with pytest.raises(OverflowError, match=r"^asarray: object .* (do|does) not fit in int8"):
+    with pytest.raises(
+        OverflowError, match=r"^asarray: object .* (do|does) not fit in int8 .*wider dtype"
+    ):
         snp.asarray(value, dtype="int8")
     assert (snp.asarray(value, dtype="int16") == value).all()
+
+
+def test_integers_of_other_classes_become_plain_arrays():
+    class Own(np.ndarray):
+        pass
+
+    out = snp.asarray(np.arange(3).view(Own), dtype="int8")
+    assert type(out.host()) is np.ndarray
+    assert out.tolist() == [0, 1, 2]
