@@ -147,3 +147,17 @@ def test_calls_that_hold_their_row_follow_what_is_forgotten_and_entered_again():
         np.testing.assert_array_equal(f(x, x), [2, 2, 2])
         forget()
     assert f(x, x) == "general"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "greatest"),
+    [
+        ("int8", -128, 127),
+        ("uint8", 0, 255),
+        ("int64", -(2**63), 2**63 - 1),
+        ("uint64", 0, 2**63 - 1),
+        ("float32", -(2**63), 2**63 - 1),
+    ],
+)
+def test_integers_of_64_bits_that_a_dtype_takes(dtype, least, greatest):
+    assert table._integers(np.dtype(dtype)) == (least, greatest)

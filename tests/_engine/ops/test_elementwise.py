@@ -22,6 +22,7 @@ from stretto._engine.ops.elementwise import (
     broadcast_shapes,
     promote_values,
     unary,
+    widened_to_float32,
 )
 from stretto._engine.ops.exponential import EXP
 from stretto._engine.ops.inverse_trigonometric import atan2
@@ -209,3 +210,13 @@ def test_one_element_is_repeated_along_mapped_axes_without_memory():
     assert _repeat(snp.zeros((0, 2)), (0, 3, 2), 1).shape == (0, 3, 2)
     graph = make_graph(lambda x: _repeat(x, (3, 1), 0))(np.ones(1, np.float32))
     assert [e.primitive.name for e in graph.equations] == ["broadcast_in_dim"]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 5), (3, 1, 2), (0, 2)], ids=str)
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_repeated_narrow_floats_stay_repeated(name, shape):
+    one = np.asarray(2.5, getattr(ml_dtypes, name, name))
+    out = widened_to_float32(np.broadcast_to(one, shape))
+    assert out.dtype == np.float32
+    np.testing.assert_array_equal(out, np.full(shape, 2.5))
+    assert not out.size or not any(out.strides)

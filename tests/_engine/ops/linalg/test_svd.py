@@ -246,3 +246,18 @@ def test_the_plain_rule_is_the_derivative_of_each_factor(op, shape):
     for dout, high, low in zip(douts, *ends, strict=True):
         want = (np.asarray(high) - np.asarray(low)) / (2 * step)
         np.testing.assert_allclose(dout, want, atol=1e-7)
+
+
+@pytest.mark.parametrize(("add", "finite"), [(0.0, True), (1.0, False)])
+def test_functions_of_two_zero_values_have_a_derivative_where_they_are_zero(add, finite):
+    """Of ``u (s + 1) vh`` the product of the vectors of zeros stays, which is not determined."""
+
+    def f(x):
+        u, s, vh = svd(x, full_matrices=False)
+        return (u * (s + add)) @ vh
+
+    dx = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+    out = np.asarray(st.jvp(f, (snp.diag(snp.array([1.0, 0.0, 0.0])),), (dx,))[1])
+    assert np.isfinite(out).all() == finite
+    if finite:
+        np.testing.assert_allclose(out, dx, atol=1e-6)
