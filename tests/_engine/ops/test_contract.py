@@ -417,9 +417,9 @@ def test_products_that_are_those_of_matrices_and_vectors(summed, shared, plain):
     assert DotGeneral(summed, shared).plain == plain
 
 
-@pytest.mark.parametrize("a", [67108863, 94906265, 94906267, 134217727])
-def test_sums_of_integers_at_the_last_bit_of_float64(a):
-    """Two products of which one is odd: sums from 2^53 on are not in float64."""
+@pytest.mark.parametrize("a", [2897, 3001, 4095, 67108863, 94906265, 94906267, 134217727])
+def test_sums_of_integers_at_the_last_bit_of_floats(a):
+    """Two products of which one is odd: sums from 2^24 or 2^53 on are not in floats."""
     x = np.tile(np.array([[a, a - 1]], np.int32), (64, 1))
     y = np.tile(np.array([[a - 2], [a - 2]], np.int32), (1, 700))
     want = (a + a - 1) * (a - 2) % 2**32

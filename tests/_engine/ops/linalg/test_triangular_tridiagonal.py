@@ -7,7 +7,11 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.types import array_type
-from stretto._engine.ops.linalg.triangular import TridiagonalReduction, TridiagonalSolve
+from stretto._engine.ops.linalg.triangular import (
+    TridiagonalReduction,
+    TridiagonalSolve,
+    _whole_matrix,
+)
 from stretto._engine.ops.thresholds import MATRICES
 from stretto.laws import c64, f32, f64, law
 from stretto.lax.linalg import tridiagonal, tridiagonal_solve
@@ -133,3 +137,13 @@ def test_many_systems_are_compiled_by_their_number():
     assert TridiagonalSolve(False).compiled((typed(MATRICES, 1),))
     assert not TridiagonalSolve(False).compiled((typed(MATRICES - 1, 1),))
     assert not TridiagonalSolve(False).compiled((typed(0),))
+
+
+@pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_whole_matrices_have_the_diagonals_beside_the_main_one(batch, n):
+    dl, d, du = np.arange(1.0, 1 + 3 * np.prod((*batch, n))).reshape(3, *batch, n).astype("f")
+    whole = np.asarray(_whole_matrix(*map(snp.asarray, (dl, d, du))))
+    for at in np.ndindex(*batch):
+        want = np.diag(d[at]) + np.diag(dl[at][1:], -1) + np.diag(du[at][:-1], 1)
+        np.testing.assert_array_equal(whole[at], want)

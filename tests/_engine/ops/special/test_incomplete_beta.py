@@ -107,3 +107,25 @@ def test_the_formula_at_its_ends():
     with np.errstate(all="ignore"):
         got = ops.RegularizedIncompleteBeta.formula(a, b, x)
     np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["at rest", "compiled"])
+@pytest.mark.parametrize(
+    ("a", "b", "want"),
+    [
+        (0, 2, 1), (2, np.inf, 1), (0, np.inf, 1),  # all lies at 0
+        (2, 0, 0), (np.inf, 2, 0), (np.inf, 0, 0),  # all lies at 1
+        (0, 0, np.nan), (np.inf, np.inf, np.nan), (-1, 2, np.nan), (2, -1, np.nan),
+    ],
+)  # fmt: skip
+def test_where_all_lies_at_an_end(a, b, want, run):
+    f = run(lambda a, b, x: ops.BETAINC(as_value(a), as_value(b), as_value(x)))
+    for x in (0.25, 0.75):
+        arguments = [np.full(2, v, np.float32) for v in (a, b, x)]
+        np.testing.assert_array_equal(f(*arguments), [want] * 2)
+
+
+def test_parameters_whose_sum_overflows_have_no_value():
+    wide = np.array([1e308])
+    with np.errstate(over="ignore"):
+        assert np.isnan(ops._betainc_formula(wide, wide, np.array([0.5]))).all()

@@ -581,7 +581,7 @@ def _betainc_formula(a: Number, b: Number, x: Number) -> Number:
     out = where(mirrored, 1.0 - out, out)
     a_least, b_least = (a == 0.0) | (b == math.inf), (b == 0.0) | (a == math.inf)
     border = where(x == 1.0, 1.0, where(x == 0.0, 0.0, where(a_least, 1.0, 0.0)))
-    known = (x == 0.0) | (x == 1.0) | (a_least & ~b_least) | (b_least & ~a_least)
+    known = (x == 0.0) | (x == 1.0) | a_least | b_least
     valid = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0)
     undecided = (a == 0.0) & (b == 0.0) | (a == math.inf) & (b == math.inf)
     return where(inside, out, where(valid & known & ~undecided, border, math.nan))
