@@ -5,6 +5,8 @@ import pytest
 
 import stretto as st
 from stretto import lax
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.ops.collective.functions import _split_rows
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(4, 4, 8)).astype(np.float32)
@@ -292,3 +294,10 @@ def test_pswapaxes_is_named_by_its_errors():
         st.vmap(lambda x: lax.pswapaxes(x, "i", 7), axis_name="i")(x)
     with pytest.raises(NameError, match=r"^pswapaxes: unbound axis name 'i'"):
         lax.pswapaxes(x, "i", 0)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_entries_for_each_example_along_any_axis(axis):
+    x = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
+    rows = _split_rows(as_value(x), axis, 2, True, "all_to_all", "split_axis")
+    np.testing.assert_array_equal(rows, np.stack(np.split(x, 2, axis)))

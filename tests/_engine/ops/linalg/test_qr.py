@@ -256,3 +256,17 @@ def test_products_of_nothing_are_what_is_multiplied(left, reflections, others):
     f = lambda a, taus, c: ormqr(a, taus, c, left=left)
     for way in (f, st.jit(f)):
         np.testing.assert_array_equal(way(a, taus, c), c)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3)])
+def test_reflections_of_any_shape_multiply_compiled_as_at_rest(shape, left):
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    a, taus = geqrf(x)
+    c = np.random.default_rng(1).normal(size=(shape[0], 2)).astype(np.float32)
+    c = c if left else c.T.copy()
+    op = Ormqr(left, False)
+    at_rest = np.asarray(op(a, taus, snp.asarray(c)))
+    np.testing.assert_allclose(st.jit(op)(a, taus, c), at_rest, atol=1e-6)
+    q = np.linalg.qr(x, "complete")[0]
+    np.testing.assert_allclose(at_rest, q @ c if left else c @ q, atol=1e-5)

@@ -127,5 +127,5 @@ def test_where_all_lies_at_an_end(a, b, want, run):
 
 def test_parameters_whose_sum_overflows_have_no_value():
     wide = np.array([1e308])
-    with np.errstate(over="ignore"):
+    with np.errstate(all="ignore"):
         assert np.isnan(ops._betainc_formula(wide, wide, np.array([0.5]))).all()
