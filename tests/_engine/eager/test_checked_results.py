@@ -233,3 +233,10 @@ STEPS = {
 def test_steps_are_counted_from_the_first_that_runs(name):
     f, x, steps = STEPS[name]
     assert fault(st.jit(f), x).steps == steps
+
+
+@pytest.mark.parametrize(("first", "found"), [(True, "log"), (False, "sqrt")])
+def test_what_was_chosen_is_to_blame(first, found):
+    """Both have NaN in one place, of which one is taken."""
+    both = st.jit(lambda x: snp.where(np.array([first, not first]), snp.log(x), snp.sqrt(x)))
+    assert fault(both, snp.array([-1.0, 2.0])).operation == found
