@@ -61,7 +61,7 @@ def test_a_softmax_is_a_few_instructions_in_three_phases():
         e = snp.exp(x - x.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True)
 
-    numbers, inputs = instructions(program(softmax, (6, 80)), Space((6, 80), 1, F32))
+    numbers, inputs, _ = instructions(program(softmax, (6, 80)), Space((6, 80), 1, F32))
     assert inputs == (0,)
     assert numbers[:5] == (0, 1, 1, 1, 6)  # not of 64 bits; rows along the last of four axes
     head, operations = decoded(numbers)

@@ -73,7 +73,7 @@ def fuse_updates(program: Program) -> Program:
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
     >>> from stretto import tree
-    >>> ws = [snp.ones((k, 1000)) for k in range(1, 8)]
+    >>> ws = [snp.ones((k, 1000, 3)) for k in range(2, 9)]
     >>> step = lambda ws, ds: tree.map(lambda w, d: w - 0.1 * d, ws, ds)
     >>> [e.primitive.name for e in fuse_updates(make_graph(step)(ws, ws)).equations]
     ['fused_updates']
