@@ -236,7 +236,7 @@ class Sweep(Generic[M_co]):
     ...     optim.sgd,
     ...     {"learning_rate": [1e-4, 0.1]},
     ...     validation=x,
-    ...     epochs=5,
+    ...     epochs=100,
     ...     seeds=2,
     ...     progress=False,
     ... )
