@@ -14,14 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import stretto as st
 from stretto._engine.kernels import LEVEL, WITHOUT, kernels
 
-__all__ = ["Storm", "find_wrong_numbers", "main"]
+__all__ = ["Storm", "check_by", "find_wrong_numbers", "main"]
 
 
 _QUICKLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -35,6 +35,24 @@ class Storm(NamedTuple):
     things: str
     check: Callable[[int], tuple[str, str, Sequence[np.ndarray]]]
     """Runs the case of a seed: what is wrong, or nothing; the case in words; its results."""
+
+
+def check_by(
+    draw_case: Callable[[int], Any],
+    operands: Callable[[Any], Any],
+    results: Callable[[Any, Any], list[np.ndarray]],
+    disagreement: Callable[[Any, Sequence[np.ndarray], Any], str],
+) -> Callable[[int], tuple[str, str, Sequence[np.ndarray]]]:
+    """Return what runs the program of a seed, compiled however small it is, and compares it."""
+
+    def check(seed: int) -> tuple[str, str, Sequence[np.ndarray]]:
+        case = draw_case(seed)
+        arrays = operands(case)
+        with st.config(interpret_small=False):
+            got = results(case, arrays)
+            return disagreement(case, got, arrays), case.words, got
+
+    return check
 
 
 def find_wrong_numbers(

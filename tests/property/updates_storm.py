@@ -200,15 +200,7 @@ def disagreement(case: Case, got: Sequence[np.ndarray], arrays: Any) -> str:
     return ""
 
 
-def check(seed: int) -> tuple[str, str, list[np.ndarray]]:
-    """Run the programs of a seed."""
-    case = draw_case(seed)
-    arrays = operands(case)
-    with st.config(interpret_small=False):
-        got = results(case, arrays)
-        return disagreement(case, got, arrays), case.words, got
-
-
+check = storms.check_by(draw_case, operands, results, disagreement)
 STORM = storms.Storm("tests.property.updates_storm", "programs", check)
 
 
