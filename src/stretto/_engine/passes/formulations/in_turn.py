@@ -62,9 +62,9 @@ def _halves(program: Program, over: Sequence[bool]) -> Halves | None:
     needed = dict.fromkeys(a for e in last for a in e.inputs if a in made)
     needed.update(dict.fromkeys(a for a in program.outputs if a in made))
     read = {a for e in inside for a in e.inputs}
-    saved = sum([bytes_of(v.type) for v in own if v not in read])
-    saved += sum([bytes_of(a.type) for a in dict.fromkeys(program.outputs) if a not in made])
-    cut = sum([bytes_of(v.type) for v in needed if v not in set(program.outputs)])
+    given = dict.fromkeys(program.outputs)
+    saved = _size([v for v in own if v not in read]) + _size([a for a in given if a not in made])
+    cut = _size([v for v in needed if v not in given])
     if not needed or cut > _WORTH * saved:
         return None
     inputs = [*program.inputs, *needed]
