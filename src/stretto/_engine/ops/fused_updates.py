@@ -11,7 +11,7 @@ class FusedUpdates(FusedProgram):
     """Element-wise programs over many arrays of any sizes."""
 
     numbers: tuple[int, ...]
-    """What the kernel is told."""
+    """The numbers that the kernel is told."""
     shared: tuple[tuple[int, int], ...]
     """Results and operands, in pairs, where the one may be put where the other lies."""
     ending: frozenset[int]

@@ -109,11 +109,11 @@ _AS_IT_LIES = (BroadcastInDim, OptimizationBarrier, Reshape, Rev, Transpose)
 
 
 class _Operand(NamedTuple):
-    """What an operation reads from outside: an array, or a number for each of some first axes."""
+    """An array that an operation reads from outside, or a number for each of some first axes."""
 
     atom: Var
     axes: int
-    """Of a number, how many first axes it has; -1 for an array."""
+    """How many first axes a number has; -1 for an array."""
 
 
 class _Member(NamedTuple):
@@ -177,7 +177,7 @@ class _Finder:
         self.members: dict[int, _Member] = {}
         """The operations that may be done, by place."""
         self.outside: set[Any] = set()
-        """What other operations read."""
+        """The values that other operations read."""
 
     def found(self) -> tuple[set[int], list[Equation]] | None:
         """Return the places of the operations, and those that do what they do."""
