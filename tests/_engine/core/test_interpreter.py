@@ -5,6 +5,7 @@ import enum
 import pickle
 import threading
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from stretto._engine.core.interpreter import (
     scalar_array,
     splat,
     state,
+    type_of,
 )
 from stretto._engine.core.threads import holding
 from stretto._engine.core.types import array_type
@@ -99,6 +101,28 @@ def test_what_stands_for_an_array():
     assert as_value(Colour.RED).weak_type
     assert as_value(Wrapped(np.ones(2))).dtype == np.float32
     assert as_value(Ours()).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"shape": [2], "dtype": np.dtype("float32")},  # no tuple
+        {"shape": (2,), "dtype": "float32"},  # no dtype
+        {"shape": (2,)},
+        {"dtype": np.dtype("float32")},
+    ],
+)
+def test_what_has_no_shape_and_dtype_has_no_type(given):
+    with pytest.raises(TypeError, match=r"f: y must be an array or a number"):
+        type_of(SimpleNamespace(**given), "f", "y")
+
+
+@pytest.mark.parametrize("weak", [True, False])
+def test_what_has_a_shape_and_a_dtype_has_a_type(weak):
+    given = SimpleNamespace(shape=(2, 3), dtype=np.dtype("float64"))
+    if weak:
+        given.weak_type = True
+    assert type_of(given) is array_type((2, 3), np.dtype("float32"), weak)
 
 
 @pytest.mark.parametrize(

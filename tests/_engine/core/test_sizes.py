@@ -22,6 +22,7 @@ from stretto._engine.core.sizes import (
     lesser,
     size_variable,
     slice_bounds,
+    unnamed,
 )
 from tests.any_size import holds
 
@@ -306,3 +307,12 @@ def test_whether_sizes_are_alike(one, other, is_known):
 def test_what_a_function_asks_that_the_package_calls_is_asked_by_its_user(f):
     with pytest.raises(SizeError, match="depends on sizes that are known only while"):
         st.make_graph(f)(st.ShapeDtypeStruct((N,), np.float32))
+
+
+def test_a_number_of_examples_without_its_name():
+    class Named(int):
+        pass
+
+    assert type(unnamed(Named(3))) is int
+    assert unnamed(Named(3)) == 3
+    assert unnamed(2 * N) == 2 * N

@@ -1,9 +1,13 @@
 """Trees at the end of the interpreter, for handlers that were registered early."""
 
+import atexit
+import importlib.machinery
 import subprocess
 import sys
 
 import pytest
+
+from stretto._engine.core import trees_at_exit
 
 HANDLER = """
 import atexit, sys
@@ -52,3 +56,31 @@ for thread in threads:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["thread", "thread", "last", "first"], done
+
+
+def test_handlers_without_a_name_alone_are_left_out(monkeypatch):
+    """Those are of the extension; others that come with it are registered, built in or not."""
+    nameless = type(print).__call__.__get__  # no function that is built in
+    given, registered = [print, nameless, len], []
+
+    def register(handler, *args, **kwargs):
+        registered.append((handler, args, kwargs))
+        return handler
+
+    class Finder:
+        def find_spec(self, name, path, target=None):
+            return importlib.machinery.ModuleSpec(name, self) if name == "optree" else None
+
+        def create_module(self, spec):
+            return None
+
+        def exec_module(self, module):
+            for n, handler in enumerate(given):
+                assert atexit.register(handler, n, key=n) is handler
+
+    monkeypatch.setattr(atexit, "register", register)
+    monkeypatch.delitem(sys.modules, "optree")
+    monkeypatch.setattr(sys, "meta_path", [Finder()])
+    trees_at_exit._import_optree()
+    assert registered == [(handler, (n,), {"key": n}) for n, handler in enumerate(given)]
+    assert atexit.register is register

@@ -149,3 +149,12 @@ def test_programs_show_the_policy():
 def test_mistakes_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_policies_tell_what_they_were_made_by_and_of():
+    """Files write it."""
+    named = P.save_only_these_names("sine", "product")
+    assert named.made_by == ("save_only_these_names", ("sine", "product"))
+    assert named.__name__ == "save_only_these_names('sine', 'product')"
+    both = P.save_from_both_policies(named, P.dots_saveable)
+    assert both.made_by == ("save_from_both_policies", (named, P.dots_saveable))

@@ -78,6 +78,25 @@ def test_refusals():
         reduce_precision(np.int32(1), 5, 10)
     with pytest.raises(ValueError, match="expected exponent_bits >= 1"):
         reduce_precision(np.float32(1), 0, 10)
+    with pytest.raises(ValueError, match=r"mantissa_bits >= 0, got 5 and -1"):
+        reduce_precision(np.float32(1), 5, -1)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_as_many_bits_as_there_are_change_nothing(dtype, more):
+    info = ml_dtypes.finfo(dtype)
+    least = info.smallest_subnormal
+    x = np.array([1 + float(info.eps), info.max, info.tiny, least, -1 / 3, np.inf], info.dtype)
+    with enable_x64():
+        got = reduce_precision(x, int(info.nexp) + more, int(info.nmant) + more)
+    np.testing.assert_array_equal(np.asarray(got), x)
+
+
+def test_the_fewest_bits():
+    x = np.array([0, 1, 1.5, 3.5, -1, np.inf], np.float32)
+    assert np.asarray(reduce_precision(x, 1, 3))[0] == 0
+    assert np.asarray(reduce_precision(x, 8, 0)).tolist() == [0, 1, 2, 4, -1, np.inf]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])

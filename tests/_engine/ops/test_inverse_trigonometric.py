@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto import enable_x64, grad, jit
+from stretto import enable_x64, grad, jit, jvp
 from stretto._engine.ops import inverse_trigonometric as ops
 from stretto.laws import (
     FULLY,
@@ -75,6 +75,25 @@ def test_values_are_numpy_s(name):
 def test_quadrants():
     y, x = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])
     np.testing.assert_allclose(ops.atan2(y, x), np.arctan2(y, x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("moving", [(0,), (1,), (0, 1)])
+def test_derivatives_of_halves_are_rounded_once(dtype, moving):
+    """What one operand changes where the other stays; its square is beyond what a half holds."""
+    given = [np.array([300.0, 1.5, -0.25], dtype), np.array([-400.0, 0.5, 2.0], dtype)]
+
+    def derivative(operands):
+        f = lambda *x: ops.atan2(
+            *[x[moving.index(i)] if i in moving else operands[i] for i in (0, 1)]
+        )
+        x = tuple([operands[i] for i in moving])
+        return jvp(f, x, tuple([np.full_like(v, 0.75) for v in x]))[1]
+
+    got = derivative(given)
+    expected = derivative([x.astype(np.float32) for x in given])
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(expected).astype(dtype))
 
 
 def test_derivative_outside_the_domain_is_nan():

@@ -198,3 +198,21 @@ def test_arrays_from_outside_that_can_be_read(view, dtype, taken):
 )
 def test_axes_that_lie_in_a_row_for_all_arrays_are_one(sizes, strides, joined):
     assert row_program._joined(sizes, strides) == joined
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_a_result_shares_the_memory_of_an_input_that_no_later_instruction_reads(over):
+    """Where the first's buffer is written over, what is read from there is another value."""
+    load, exp = row_program.CODES["load"], row_program.CODES["exp"]
+    chunk, none = row_program._CHUNK, row_program._NONE
+
+    def read(at, array):
+        return [load, chunk, at, -1, none, none, none, array, 0, 0]
+
+    def made(at, to, of):
+        return [exp, chunk, at, to, chunk, none, none, of, 0, 0]
+
+    lines = [read(0, 1), read(2, 0), made(0 if over else 1, 1, 0), made(3, 0, 0)]
+    shared = row_program._shared(lines, [5, 6], 2)
+    assert shared == (((1, 6), (1, 5), (0, 6), (0, 5)) if over else ((1, 5), (0, 6), (0, 5)))
+    assert row_program._shared(lines, [5, 6], 3) == ()

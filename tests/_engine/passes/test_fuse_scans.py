@@ -310,6 +310,14 @@ def test_multiply_adds_of_a_turn_from_which_on_it_is_a_call(size, count, monkeyp
     assert calls(f, np.ones((1, size), np.float32), np.ones((3, 1, size), np.float32)) == count
 
 
+def test_multiply_adds_are_counted_of_one_member():
+    """The axis of members is another one of each operand."""
+    dims = (((2,), (1,)), ((1,), (0,)))
+    f = lambda x, y: st.lax.dot_general(x, y, dims)
+    (e,) = make_graph(f)(np.ones((5, 3, 7), np.float32), np.ones((3, 7, 2), np.float32)).equations
+    assert pass_module._multiply_adds(e) == 5 * 7 * 2
+
+
 def test_small_loops_stay(monkeypatch):
     monkeypatch.undo()
     assert calls(run(lstm), *drawn((4, 1, 8, 8), "float32")) == 0

@@ -97,7 +97,14 @@ def twice_read(ws, ds):
     return by_hand(ws, ds), [w * 0.9 + d for w, d in zip(ws, ds, strict=True)]
 
 
-@pytest.mark.parametrize("f", [by_hand, of_two_forms, with_masks, twice_read])
+def the_other_way_round(ws, ds):
+    """With the same operations, and their operands exchanged for every second one."""
+    return [
+        w - 0.1 * d if i % 2 else 0.1 * d - w for i, (w, d) in enumerate(zip(ws, ds, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("f", [by_hand, of_two_forms, with_masks, twice_read, the_other_way_round])
 def test_other_updates(f):
     ws, ds = arrays(0), arrays(1)
     ws[0][0, :3] = np.nan, np.inf, -np.inf

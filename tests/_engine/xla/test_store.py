@@ -42,6 +42,23 @@ def test_what_is_written_is_read(folder, content):
     assert abs(time.time() - file.used) < 60
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts descriptors as Linux does")
+def test_no_descriptor_stays_open(folder):
+    store.write(folder, KEY, b"x", LIMIT)
+    held = []
+    open_folder = store.system.Folder
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            store.system, "Folder", lambda path: held.append(open_folder(path)) or held[-1]
+        )
+        store.read(folder, KEY, LIMIT)
+        store.write(folder, OTHER, b"y", LIMIT)
+        assert len(store.list_kept(folder)) == len(store.clear(folder)) == 2
+    assert len(held) == 4
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_the_last_of_several_writers_stays(folder):
     for content in (b"first", b"second", b"third"):
         store.write(folder, KEY, content, LIMIT)

@@ -476,9 +476,7 @@ def rest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     result = _whole(x, y, down=False)
     if result is not None:
         return _less(x, y, result)
-    # Division by 1 or -1 leaves nothing; that by -1 overflows at the least integer.
-    unsafe = (y == 0) if kind_of(x.dtype) == "uint" else (y == 0) | (y == -1)
-    safe = np.where(unsafe, 1, y).astype(y.dtype)
+    safe = np.where(y == 0, 1, y).astype(y.dtype)
     return np.where(y == 0, x, np.fmod(x, safe)).astype(x.dtype)
 
 

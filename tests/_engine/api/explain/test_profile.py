@@ -54,6 +54,17 @@ def test_the_whole(report):
     assert f"test_profile.py:{FIRST + 1}" in text
 
 
+def test_each_of_its_parts_ends_where_the_next_begins(monkeypatch):
+    """Tracing, lowering and compiling end at these seconds."""
+    ticks = iter([10.0, 11.0, 13.0, 17.0])
+    clock = types.SimpleNamespace(perf_counter=lambda: next(ticks))
+    monkeypatch.setattr(profile, "time", clock)
+    monkeypatch.setattr(profile, "_seconds", lambda run: 0.5)
+    report = st.profiler.profile(snp.sin, snp.ones(N))
+    seconds = report.trace_seconds, report.lower_seconds, report.compile_seconds
+    assert (*seconds, report.seconds) == (1.0, 2.0, 4.0, 0.5)
+
+
 def test_donated_arguments_are_kept():
     x = snp.ones(N)
     f = st.jit(lambda x: x + 1, donate_argnums=0)

@@ -311,6 +311,11 @@ def test_places_of_extrema(dtype, axis):
         agrees(lambda x: (x.argmax(axis), x.argmin(axis), x.max(axis), x.min(axis)), x)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_places_in_rows_of_which_there_are_none(dtype):
+    agrees(lambda x: (x.argmax(1), x.argmin(1)), np.ones((0, 3), dtype))
+
+
 def test_places_of_the_first_nan():
     x = X[0].copy()
     x[1, 1:] = x[3, 0] = np.nan

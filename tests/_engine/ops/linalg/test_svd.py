@@ -173,6 +173,17 @@ def test_equals_numpy_also_below_full_rank(hermitian):
         np.testing.assert_allclose(f(snp.array(x), hermitian), np.linalg.pinv(x, 1e-5), atol=1e-4)
 
 
+@pytest.mark.parametrize("hermitian", [True, False])
+def test_singular_values_that_are_no_more_than_the_bound_are_left_out(hermitian):
+    """The second is half the greatest; of zeros none is left."""
+    x = np.diag([2.0, 1.0, 0.25]).astype(np.float32)
+    half, less = np.diag([0.5, 0, 0]), np.diag([0.5, 1, 0])
+    for f in (pinv, st.jit(pinv, static_argnums=(1, 2))):
+        np.testing.assert_allclose(f(snp.array(x), hermitian, 0.5), half, atol=1e-6)
+        np.testing.assert_allclose(f(snp.array(x), hermitian, 0.49), less, atol=1e-6)
+        np.testing.assert_array_equal(f(snp.zeros((3, 3)), hermitian, 0.0), np.zeros((3, 3)))
+
+
 def test_equal_singular_values_have_a_gradient():
     g = st.grad(lambda x: snp.sum(pinv(x) ** 2))(snp.eye(3))
     np.testing.assert_allclose(g, -2 * np.eye(3), atol=1e-5)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import stretto as st
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.ops.reducing.reduce import Argmax, Argmin, argmax, argmin
 from stretto.laws import b1, bf16, f32, law, u32
@@ -38,9 +39,20 @@ def test_index_dtype():
     assert argmin(np.ones((2, 3), np.float32), -1).dtype == np.int32
 
 
+@pytest.mark.parametrize("place", [argmax, argmin])
+def test_of_several_at_once(place):
+    x = np.array([[[3, 1], [2, 4], [5, 0]], [[1, 7], [0, 8], [2, 9]]], np.float32)
+    for axis in (0, 1, 2):
+        expected = np.stack([np.asarray(place(row, 1)) for row in np.moveaxis(x, axis, 0)])
+        got = st.vmap(lambda row: place(row, 1), in_axes=axis)(x)
+        np.testing.assert_array_equal(got, expected)
+
+
 def test_refuses():
     with pytest.raises(ValueError, match=r"argmax: axis 1 of float32\[2,0\] is empty"):
         argmax(np.ones((2, 0), np.float32), 1)
+    with pytest.raises(TypeError, match=r"argmax: expected real numbers or booleans, got complex"):
+        argmax(np.ones(2, np.complex64), 0)
     with pytest.raises(TypeError, match="integer index_dtype, got float32"):
         argmax(np.ones(2, np.float32), 0, np.float32)
 

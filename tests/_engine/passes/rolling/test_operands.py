@@ -78,6 +78,22 @@ def test_numbers_that_change_and_numbers_that_do_not():
     assert counted.type.shape == (3,)
 
 
+@pytest.mark.parametrize(("moves", "is_found"), [(15, True), (16, False)])
+def test_how_often_the_start_is_moved(moves, is_found):
+    """One step of a copy becomes what it stays in each of the first copies."""
+
+    def f(x, y):
+        for copy in range(moves + 8):
+            for step in range(moves):
+                x = snp.maximum(x, y if copy > step else 2.0)
+        return x
+
+    program, loop = read(f, array(3), array(3, seed=1), period=moves)
+    assert (loop is not None) == is_found
+    if loop is not None:
+        assert (loop.start, loop.copies, loop.end) == (15 * 15, 8, len(program.equations))
+
+
 def test_a_negative_zero_is_another_number():
     def f(signs):
         def g(x):
@@ -98,6 +114,17 @@ def test_a_negative_zero_is_another_number():
 
     assert Counted not in kinds(*[0.0] * 6)
     assert Counted in kinds(0.0, -0.0, 0.0, 0.0, -0.0, 0.0)
+
+
+@pytest.mark.parametrize(("unlike", "is_found"), [(0, True), (1, True), (2, False)])
+def test_one_last_copy_may_be_unlike_the_others(unlike, is_found):
+    def f(x, y):
+        for copy in range(12):
+            x = snp.maximum(snp.sin(x), 2.0 if copy < 12 - unlike else y)
+        return x
+
+    _, loop = read(f, array(3), array(3, seed=1), period=2)
+    assert (loop is not None) == is_found
 
 
 def test_another_array_in_each_copy():
