@@ -418,3 +418,13 @@ def test_only_what_a_needed_result_is_made_of_stays(needed):
     assert (equation is program.equations[0]) is all(needed)
     smaller = equation.primitive
     assert (len(smaller.ins), len(smaller.outs)) == (len(equation.inputs), len(equation.outputs))
+
+
+def test_a_sum_over_all_parts_is_the_same_in_all():
+    """A second sum is a multiple, for which nothing is sent, and nothing makes the result equal."""
+    twice = st.shard_map(
+        lambda x: lax.psum(snp.sin(lax.psum(x, "x")), "x"), mesh=ONE, in_specs=P("x"), out_specs=P()
+    )
+    (mapped,) = [e for e in st.make_graph(twice)(B).equations if type(e.primitive) is ShardMap]
+    names = [e.primitive.name for e in mapped.primitive.program.equations]
+    assert names == ["psum_same", "sin", "mul"]

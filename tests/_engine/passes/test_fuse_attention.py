@@ -405,3 +405,165 @@ def test_what_is_a_little_unlike_attention_stays(name, arrays):
     program = fuse_attention(prepare(make_graph(f)(*arrays)))
     check(program)
     assert len(calls(program)) == (name in ALIKE)
+
+
+# Gradients
+
+
+def turned(x):
+    return x.swapaxes(-1, -2)
+
+
+def product(x, y):
+    return x @ turned(y)
+
+
+def gradients(
+    of_weights=product,
+    divided=lambda value, t: value / t,
+    beside=lambda w, value: (w * -value).sum(-1, keepdims=True),
+    total=lambda value, beside: value + beside,
+    times=lambda total, e: total * e,
+    back=lambda d: d,
+    d_q=lambda d, k: d @ k,
+    d_k=lambda d, q: turned(d) @ q,
+    d_v=lambda w, x: turned(w) @ x,
+    scores=scores_of,
+    more=lambda d: (),
+):
+    """Attention and its gradients written out, of which some part is another."""
+
+    def attend(q, k, v, x):
+        s = scores(q, k, v)
+        e = snp.exp(s - s.max(-1, keepdims=True))
+        t = e.sum(-1, keepdims=True)
+        w = e / t
+        value = divided(of_weights(x, v), t)
+        d = back(times(total(value, beside(w, value)), e))
+        return w @ v, d_q(d, k), d_k(d, q), d_v(w, x), *more(d)
+
+    return attend
+
+
+MASK = drawn(ROWS, KEYS) > 0
+OTHER_MASK = drawn(ROWS, KEYS, seed=1) > 0
+
+
+def below(offset):
+    return snp.arange(ROWS)[:, None] + offset >= snp.arange(KEYS)
+
+
+def undone(seen, again=None, zero=0.0, swapped=False):
+    """With a mask, and what its own gradient is made to be."""
+    masks = []
+
+    def scores(q, k, v):
+        masks[:] = [seen()]
+        return snp.where(masks[0], scores_of(q, k, v), -1e9)
+
+    def back(d):
+        mask = again() if again else masks[0]
+        return snp.where(mask, zero, d) if swapped else snp.where(mask, d, zero)
+
+    return gradients(scores=scores, back=back)
+
+
+def scaled(by, back):
+    return gradients(scores=lambda q, k, v: scores_of(q, k, v) * by, back=lambda d: d * back)
+
+
+mask, other_mask = lambda: snp.asarray(MASK), lambda: snp.asarray(OTHER_MASK)
+GRADIENTS = {
+    "gradients": gradients(),
+    "a mask": undone(mask),
+    "a causal mask": undone(lambda: below(3), lambda: below(3)),
+    "a factor": scaled(0.5, 0.5),
+    "a factor of keys and queries": gradients(
+        scores=lambda q, k, v: (q * 0.25) @ turned(k),
+        d_q=lambda d, k: (d @ k) * 0.25,
+        d_k=lambda d, q: turned(d) @ (q * 0.25),
+    ),
+}
+OTHERS = {
+    "another mask": undone(mask, other_mask),
+    "the mask the other way": undone(mask, swapped=True),
+    "1 where it is hidden": undone(mask, zero=1.0),
+    "another offset": undone(lambda: below(3), lambda: below(4)),
+    "a causal mask for another": undone(mask, lambda: below(3)),
+    "another mask for a causal one": undone(lambda: below(3), mask),
+    "no mask": gradients(scores=lambda q, k, v: snp.where(mask(), scores_of(q, k, v), -1e9)),
+    "a mask more": gradients(back=lambda d: snp.where(mask(), d, 0.0)),
+    "a function of a mask": gradients(
+        scores=lambda q, k, v: snp.where(mask(), scores_of(q, k, v), -1e9), back=snp.sin
+    ),
+    "another factor": scaled(0.5, 0.25),
+    "no factor": gradients(scores=lambda q, k, v: scores_of(q, k, v) * 0.5),
+    "a factor more": gradients(back=lambda d: d * 0.5),
+    "a factor for a mask": gradients(
+        scores=lambda q, k, v: snp.where(mask(), scores_of(q, k, v), -1e9), back=lambda d: d * 0.5
+    ),
+    "a mask for a factor": gradients(
+        scores=lambda q, k, v: scores_of(q, k, v) * 0.5, back=lambda d: snp.where(mask(), d, 0.0)
+    ),
+    "precise gradients of weights": gradients(
+        of_weights=lambda x, v: snp.matmul(x, turned(v), precision="highest")
+    ),
+    "gradients of weights that are given": gradients(
+        of_weights=lambda x, v: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS))
+    ),
+    "a function of them": gradients(of_weights=lambda x, v: snp.sin(product(x, v))),
+    "another factor than values": gradients(of_weights=lambda x, v: product(x, v * v)),
+    "not divided": gradients(divided=lambda value, t: value),
+    "divided by others": gradients(divided=lambda value, t: value / (t + 1)),
+    "multiplied": gradients(divided=lambda value, t: value * t),
+    "nothing beside": gradients(total=lambda value, beside: value),
+    "less what is beside": gradients(total=lambda value, beside: value - beside),
+    "beside in every place": gradients(beside=lambda w, value: w * -value),
+    "beside is given": gradients(beside=lambda w, value: snp.asarray(drawn(BATCH, HEADS, ROWS, 1))),
+    "beside without its sign": gradients(
+        beside=lambda w, value: (w * value).sum(-1, keepdims=True)
+    ),
+    "beside of a quotient": gradients(beside=lambda w, value: (w / -value).sum(-1, keepdims=True)),
+    "beside of other weights": gradients(
+        beside=lambda w, value: (snp.sin(w) * -value).sum(-1, keepdims=True)
+    ),
+    "beside of another gradient": gradients(
+        beside=lambda w, value: (w * -snp.sin(value)).sum(-1, keepdims=True)
+    ),
+    "beside of squares": gradients(beside=lambda w, value: (w * w).sum(-1, keepdims=True)),
+    "the greatest beside": gradients(beside=lambda w, value: (w * -value).max(-1, keepdims=True)),
+    "sums over queries beside": gradients(
+        beside=lambda w, value: (w * -value).sum(-2, keepdims=True)
+    ),
+    "a quotient of exponentials": gradients(times=lambda total, e: total / e),
+    "exponentials twice": gradients(times=lambda total, e: total * e * e),
+    "another product of exponentials": gradients(times=lambda total, e: total * e + e * 2.0),
+    "precise queries": gradients(d_q=lambda d, k: snp.matmul(d, k, precision="highest")),
+    "precise keys": gradients(d_k=lambda d, q: snp.matmul(turned(d), q, precision="highest")),
+    "precise values": gradients(d_v=lambda w, x: snp.matmul(turned(w), x, precision="highest")),
+    "queries of other keys": gradients(d_q=lambda d, k: d @ (k + 1)),
+    "keys of other queries": gradients(d_k=lambda d, q: turned(d) @ (q + 1)),
+    "values of another gradient": gradients(d_v=lambda w, x: turned(w) @ (x + 1)),
+    "queries of scaled keys": gradients(d_q=lambda d, k: d @ (k * 0.5)),
+    "keys of scaled queries": gradients(d_k=lambda d, q: turned(d) @ (q * 0.5)),
+    "no queries": gradients(d_q=lambda d, k: k),
+    "no keys": gradients(d_k=lambda d, q: q),
+    "no values": gradients(d_v=lambda w, x: x),
+    "a function for keys": gradients(d_k=lambda d, q: turned(snp.sin(d)) @ q),
+    "sums for queries": gradients(d_q=lambda d, k: d.sum(-1)),
+    "queries twice": gradients(more=lambda d: (d @ snp.asarray(drawn(KEYS, FEATURES)),)),
+    "keys twice": gradients(more=lambda d: (turned(d) @ snp.asarray(drawn(ROWS, FEATURES)),)),
+    "gradients of scores": gradients(more=lambda d: (d,)),
+    "a function of gradients of scores": gradients(more=lambda d: (snp.sin(d),)),
+    "keys of all heads": gradients(d_k=lambda d, q: snp.einsum("bhts,bhtd->bsd", d, q)),
+    "values of all examples": gradients(d_v=lambda w, x: snp.einsum("bhts,bhtd->hsd", w, x)),
+    "queries of all heads": gradients(d_q=lambda d, k: snp.einsum("bhts,bhsd->btd", d, k)),
+}
+
+
+@pytest.mark.parametrize("name", [*GRADIENTS, *OTHERS])
+def test_what_is_a_little_unlike_gradients_stays(name, arrays):
+    f = GRADIENTS.get(name) or OTHERS[name]
+    program = fuse_attention(prepare(make_graph(f)(*arrays, drawn(*arrays[0].shape, seed=2))))
+    check(program)
+    assert len(calls(program)) == 2 * (name in GRADIENTS)

@@ -391,7 +391,6 @@ class _Gradients:
 
     def __init__(self, of: _Attention) -> None:
         self.of, self.graph = of, of.graph
-        self.before = {*of.inside}
         self.take = of.take
         found = [
             e

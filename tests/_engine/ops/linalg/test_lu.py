@@ -124,6 +124,11 @@ def test_any_number_of_matrices():
     holds(
         lambda p: st.lax.linalg.lu_pivots_to_permutation(p, 3), [pivots], {(0, 0): 0}, ("values",)
     )
+    of_one_row = np.zeros((2, 1), np.int32)
+    holds(
+        lambda p: st.lax.linalg.lu_pivots_to_permutation(p, 1),
+        [of_one_row], {(0, 0): 0}, ("values",),
+    )  # fmt: skip
 
 
 def typed(*shape, dtype="float32"):
