@@ -108,7 +108,20 @@ def test_what_is_left_to_xla(x, y, summed, shared):
 
 
 def test_what_is_added_must_lie_along_the_columns():
-    x, y = row_major((3, 4)), row_major((4, 5))
-    turned = View((3, 5), (1, 3))
-    assert geometry(x, y, ((1,), (0,)), ((), ()), (0, 1), turned) is None
-    assert geometry(x, y, ((1,), (0,)), ((), ()), (0, 1), row_major((3, 5))) is not None
+    for columns in (2, 5):
+        x, y = row_major((3, 4)), row_major((4, columns))
+        turned = View((3, columns), (1, 3))
+        added = row_major((3, columns))
+        assert geometry(x, y, ((1,), (0,)), ((), ()), (0, 1), turned) is None
+        assert geometry(x, y, ((1,), (0,)), ((), ()), (0, 1), added) is not None
+
+
+@pytest.mark.parametrize(("axes", "is_found"), [(3, True), (4, False)])
+def test_axes_of_a_batch_that_do_not_join(axes, is_found):
+    """Each lies the other way round in the second operand."""
+    x = row_major((*[2] * axes, 3, 4))
+    lead = row_major((4, 5, *[2] * axes))
+    y = View((*[2] * axes, 4, 5), (*reversed(lead.strides[2:]), *lead.strides[:2]))
+    shared = (tuple(range(axes)),) * 2
+    found = geometry(x, y, ((axes + 1,), (axes,)), shared)
+    assert (found is not None) == is_found

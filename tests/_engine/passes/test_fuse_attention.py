@@ -295,28 +295,46 @@ def total_of(e, top):
 
 def written(scores=scores_of, shift=lambda s, top: top, total=total_of,
             out=lambda e, t, v: (e / t) @ v):  # fmt: skip
-    """Attention written out, of which some part is another."""
+    """Attention written out, of which some part is another.
+
+    There are reductions of other arrays beside it, or programs without any would not be looked at.
+    """
 
     def attend(q, k, v):
         s = scores(q, k, v)
         top = s.max(-1, keepdims=True)
         e = snp.exp(s - shift(s, top))
-        return out(e, total(e, top), v)
+        return out(e, total(e, top), v), v.max(0), v.sum(0)
 
     return attend
 
 
-def hidden_in_all(zero=0.0, least=-np.inf, more=lambda none, top: none, turned=False):
+def hidden_in_all(
+    zero=0.0,
+    hides=lambda top: top == -np.inf,
+    more=lambda none, top: none,
+    turned=False,
+    greatest=lambda s, top: top,
+    total=total_of,
+):
     """The same where rows may be hidden altogether, of which some part is another."""
 
     def attend(q, k, v):
         s = snp.where(snp.asarray(drawn(ROWS, KEYS) > 0), scores_of(q, k, v), -np.inf)
         top = s.max(-1, keepdims=True)
-        none = top == least
-        e = snp.exp(s - (snp.where(none, top, zero) if turned else snp.where(none, zero, top)))
-        return (e / (total_of(e, top) + more(none, top).astype(e.dtype))) @ v
+        none, most = hides(top), greatest(s, top)
+        e = snp.exp(s - (snp.where(none, most, zero) if turned else snp.where(none, zero, most)))
+        t = total(e, top)
+        if more is not None:
+            t = t + more(none, top).astype(e.dtype)
+        return (e / t) @ v, v.max(0), v.sum(0)
 
     return attend
+
+
+def given(*_):
+    """One value a row, of no sum."""
+    return snp.asarray(drawn(BATCH, HEADS, ROWS, 1))
 
 
 def masked(other):
@@ -332,7 +350,23 @@ ALIKE = {
 }
 UNLIKE = {
     "1 for the greatest": hidden_in_all(zero=1.0),
-    "another least": hidden_in_all(least=-1e30),
+    "another least": hidden_in_all(hides=lambda top: top == -1e30),
+    "no more than the least": hidden_in_all(hides=lambda top: top <= -np.inf),
+    "rows that are given": hidden_in_all(hides=lambda top: given() > 0),
+    "rows of which another value is least": hidden_in_all(hides=lambda top: given() == -np.inf),
+    "the greatest of others where rows may be hidden": hidden_in_all(
+        greatest=lambda s, top: (s * 2).max(-1, keepdims=True)
+    ),
+    "what is given where rows may be hidden": hidden_in_all(greatest=given),
+    "nothing is added": hidden_in_all(more=None),
+    "given sums": hidden_in_all(more=None, total=given),
+    "given sums, and 1 for what is hidden": hidden_in_all(total=given),
+    "given sums, and a number": hidden_in_all(
+        total=given, more=lambda none, top: snp.ones_like(top)
+    ),
+    "given sums, and another condition": hidden_in_all(
+        total=given, more=lambda none, top: top == 0
+    ),
     "the greatest for 0": hidden_in_all(turned=True),
     "a number is added": hidden_in_all(more=lambda none, top: snp.ones_like(top)),
     "another condition": hidden_in_all(more=lambda none, top: top == 0),
@@ -354,9 +388,7 @@ UNLIKE = {
     "scores that are given": written(lambda q, k, v: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS))),
     "scores plus a number": written(lambda q, k, v: scores_of(q, k, v) + 0.5),
     "a number for the greatest": written(shift=lambda s, top: 1.0),
-    "what is given for the greatest": written(
-        shift=lambda s, top: snp.asarray(drawn(BATCH, HEADS, ROWS, 1))
-    ),
+    "what is given for the greatest": written(shift=given),
     "the least": written(shift=lambda s, top: s.min(-1, keepdims=True)),
     "the greatest of another array": written(
         shift=lambda s, top: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS)).max(-1, keepdims=True)
@@ -366,7 +398,7 @@ UNLIKE = {
         shift=lambda s, top: s.swapaxes(-1, -2).max(-1, keepdims=True),
         out=lambda e, t, v: (e / t) @ v[:, :, :ROWS],
     ),
-    "sums that are given": written(total=lambda e, top: snp.asarray(drawn(BATCH, HEADS, ROWS, 1))),
+    "sums that are given": written(total=given),
     "the sum of another array": written(
         total=lambda e, top: snp.asarray(drawn(BATCH, HEADS, ROWS, KEYS)).sum(-1, keepdims=True)
     ),
@@ -430,6 +462,7 @@ def gradients(
     d_v=lambda w, x: turned(w) @ x,
     scores=scores_of,
     more=lambda d: (),
+    late=False,
 ):
     """Attention and its gradients written out, of which some part is another."""
 
@@ -437,10 +470,14 @@ def gradients(
         s = scores(q, k, v)
         e = snp.exp(s - s.max(-1, keepdims=True))
         t = e.sum(-1, keepdims=True)
-        w = e / t
+        if late:
+            w, out = e, (e @ v) / t
+        else:
+            w = e / t
+            out = w @ v
         value = divided(of_weights(x, v), t)
         d = back(times(total(value, beside(w, value)), e))
-        return w @ v, d_q(d, k), d_k(d, q), d_v(w, x), *more(d)
+        return out, d_q(d, k), d_k(d, q), d_v(w, x), *more(d)
 
     return attend
 
@@ -472,9 +509,15 @@ def scaled(by, back):
     return gradients(scores=lambda q, k, v: scores_of(q, k, v) * by, back=lambda d: d * back)
 
 
+def divided_behind(beside=given, **parts):
+    """With exponentials, not weights; what is beside is any number for each row."""
+    return gradients(divided=lambda value, t: value, beside=beside, late=True, **parts)
+
+
 mask, other_mask = lambda: snp.asarray(MASK), lambda: snp.asarray(OTHER_MASK)
 GRADIENTS = {
     "gradients": gradients(),
+    "divided behind": divided_behind(),
     "a mask": undone(mask),
     "a causal mask": undone(lambda: below(3), lambda: below(3)),
     "a factor": scaled(0.5, 0.5),
@@ -485,6 +528,10 @@ GRADIENTS = {
     ),
 }
 OTHERS = {
+    "divided behind, and once more": divided_behind(back=lambda d: d / given()),
+    "beside of one row": divided_behind(lambda w, value: snp.asarray(drawn(BATCH, HEADS, 1, KEYS))),
+    "beside of fewer heads": divided_behind(lambda w, value: snp.asarray(drawn(BATCH, 1, ROWS, 1))),
+    "a number beside": divided_behind(lambda w, value: 2.0),
     "another mask": undone(mask, other_mask),
     "the mask the other way": undone(mask, swapped=True),
     "1 where it is hidden": undone(mask, zero=1.0),
