@@ -5,10 +5,12 @@ import inspect
 import warnings
 
 import numpy as np
+import pytest
 
 from stretto import numpy as snp
 from stretto import vmap
 from stretto._engine.api.graph import make_graph
+from stretto._engine.core import position
 from stretto._engine.core.position import (
     Position,
     line_at,
@@ -112,3 +114,20 @@ def test_a_place_is_a_position_without_names():
     code, offset, scope = asked()
     assert Position(code, offset, scope).line == here
     assert scope == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        (position.PACKAGE + "nobody.py", True),
+        ("<frozen somewhere>", True),
+        ("<string>", True),
+        ("/lib/functools.py", True),
+        ("/home/user/nobody.py", False),
+    ],
+)
+def test_whose_a_file_is_is_found_out_once(name, ours, monkeypatch):
+    monkeypatch.setattr(position, "_OURS", set())
+    monkeypatch.setattr(position, "_THEIRS", set())
+    assert position._is_ours(name) is ours
+    assert (name in position._OURS, name in position._THEIRS) == (ours, not ours)

@@ -469,3 +469,10 @@ def test_nobody_has_a_turn_that_was_taken():
     with pytest.raises(ZeroDivisionError):
         threads.in_turn(turn, lambda: 1 // 0)
     assert turn.holder == 0 and not turn.lock.locked()
+
+
+def test_a_child_waits_for_no_turn(monkeypatch):
+    """Those that its parent's threads wait for are another's."""
+    monkeypatch.setattr(threads, "_waits", {threading.get_ident(): threads.Turn()})
+    assert in_a_child(lambda: len(threads._waits)) == 0
+    assert len(threads._waits) == 1

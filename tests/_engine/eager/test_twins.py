@@ -430,3 +430,12 @@ def test_results_of_another_dtype_are_not_weak(f, weak):
     assert x.weak_type is weak
     out = f(x)
     assert out.dtype == x.dtype or not out.weak_type
+
+
+def test_numbers_are_kept(monkeypatch):
+    monkeypatch.setattr(twins, "_numbers", {})
+    x = snp.ones(3)
+    first = twins.number_of(2.5, x.type)
+    assert twins.number_of(2.5, x.type) is first
+    assert twins.number_of(-0.0, x.type) is not twins.number_of(0.0, x.type)
+    assert len(twins._numbers) == 3

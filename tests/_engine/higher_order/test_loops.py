@@ -255,3 +255,19 @@ def test_bounds_that_are_known_count_the_steps():
     # A float that is not finite is no number of steps.
     program = st.make_graph(lambda x: fori_loop(0.0, np.inf, lambda i, x: x + 1, x))(0)
     assert [e.primitive.name for e in program.equations if e.primitive.holds_programs] == ["while"]
+
+
+@pytest.mark.parametrize("around", [lambda f: f, st.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("setting", ["debug_nans", "debug_infs"])
+def test_what_is_the_same_for_all_examples_is_found_at_its_line(around, setting):
+    def f(y, xs):
+        def one(x):
+            return x + snp.log(y)
+
+        return st.lax.map(one, xs)
+
+    y = -1.0 if setting == "debug_nans" else 0.0
+    with st.config(**{setting: True}), pytest.raises(st.errors.NonFiniteError) as raised:
+        around(f)(snp.array(y), snp.ones(4))
+    position = raised.value.fault.position
+    assert position.line == f.__code__.co_firstlineno + 2

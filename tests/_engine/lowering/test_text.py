@@ -13,6 +13,7 @@ import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.core.program import Program, literal
 from stretto._engine.core.types import array_type
+from stretto._engine.kernels import kernels
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Facts, element_type, escape, identifier, tensor_type
 from stretto._engine.xla.pjrt import compile_text, to_host
@@ -146,6 +147,21 @@ def test_products_say_how_their_operands_lie():
     one = lambda x, y: snp.matmul(snp.broadcast_to(x, (3, 4, 4)), y)
     (product,) = facts_of(one, SQUARE, snp.ones((3, 4, 4))).products
     assert product.is_batch and product.repeats
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize(
+    ("f", "fused"),
+    [
+        (lambda x, y: x @ y, 0),
+        (lambda x, y: x @ y + y, 1),
+        (lambda x, y: snp.maximum(x @ y + y, 0), 1),
+    ],
+    ids=["alone", "added", "added and cut off"],
+)
+def test_products_in_kernels_are_counted_and_those_with_more_inside(f, fused):
+    facts = facts_of(f, snp.ones((32, 32)), snp.ones((32, 32)))
+    assert (facts.kernel_products, facts.fused_products) == (1, fused)
 
 
 @pytest.mark.parametrize("ndim", [2, 3, 4, 5])

@@ -291,6 +291,14 @@ def test_the_client_of_gpus(plugin):
         gpus()._connected(ALONE, None, "")
 
 
+def test_the_runtime_of_gpus_is_made_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(clients, "_accelerators", [])
+    monkeypatch.setattr(clients, "_start", lambda kind: made.append(kind) or "the runtime")
+    assert clients.accelerator() == clients.accelerator() == "the runtime"
+    assert made == [clients.Accelerator]
+
+
 def test_what_programs_on_gpus_call_is_registered_once(plugin):
     at = gpus(make_c_api_client=lambda *how: "client")
     at._connected(ALONE, None, "")

@@ -85,6 +85,13 @@ def test_slices():
     assert cut(x, [1], [0], [0], [1]).shape == (2, 0, 4)
 
 
+@pytest.mark.parametrize("settings", [{}, {"hidden": False}, {"hidden": True}])
+def test_slices_are_hidden_where_it_is_asked_for(settings):
+    graph = make_graph(lambda x: cut(x, [0], [1], [1], [1], **settings))(np.ones((3, 2)))
+    (e,) = graph.equations
+    assert e.primitive.hidden == settings.get("hidden", False)
+
+
 def numbers(seed, *shape):
     random = np.random.default_rng(seed)
     return as_value(random.integers(-4, 5, shape).astype(np.float32))
