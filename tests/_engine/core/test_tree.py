@@ -179,3 +179,10 @@ def test_what_is_not_a_prefix(prefix, t, where):
 def test_prefix_with_other_keys():
     with pytest.raises(ValueError, match="in_axes must be a prefix"):
         tree.prefix_leaves({"a": 0}, {"b": 1}, "vmap", "in_axes")
+
+
+def test_the_static_data_of_a_node():
+    point = namedtuple("point", ["x", "y"])
+    assert tree.flatten_one_level(point(1, 2))[1] is point
+    assert tree.flatten_one_level((1, 2))[1] is None
+    assert tree.flatten_one_level({"b": 1, "a": 2})[1] == ("a", "b")

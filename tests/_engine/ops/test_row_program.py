@@ -212,7 +212,7 @@ def test_a_result_shares_the_memory_of_an_input_that_no_later_instruction_reads(
     def made(at, to, of):
         return [exp, chunk, at, to, chunk, none, none, of, 0, 0]
 
-    lines = [read(0, 1), read(2, 0), made(0 if over else 1, 1, 0), made(3, 0, 0)]
+    lines = [read(4, 1), read(2, 0), made(4 if over else 1, 1, 4), made(3, 0, 4)]
     shared = row_program._shared(lines, [5, 6], 2)
     assert shared == (((1, 6), (1, 5), (0, 6), (0, 5)) if over else ((1, 5), (0, 6), (0, 5)))
     assert row_program._shared(lines, [5, 6], 3) == ()

@@ -347,6 +347,12 @@ ALIKE = {
     "where rows may be hidden": hidden_in_all(),
     "a mask": masked(-1e9),
     "divided behind": written(out=lambda e, t, v: (e @ v) / t),
+    "times the least normal number": written(
+        lambda q, k, v: scores_of(q, k, v) * np.finfo(np.float32).tiny
+    ),
+    "times the greatest number": written(
+        lambda q, k, v: scores_of(q, k, v) * np.finfo(np.float32).max
+    ),
 }
 UNLIKE = {
     "1 for the greatest": hidden_in_all(zero=1.0),
@@ -410,6 +416,20 @@ UNLIKE = {
         lambda q, k, v: q.reshape(-1, FEATURES) @ k[0, 0, :1].T,
         out=lambda e, t, v: (e / t) @ v[0, 0, :1],
     ),
+    "a function of the greatest for sums": written(total=lambda e, top: snp.exp(top)),
+    "the greatest for sums": written(total=lambda e, top: top),
+    "a function of the greatest where rows may be hidden": hidden_in_all(
+        total=lambda e, top: snp.exp(top)
+    ),
+    "it alone": hidden_in_all(total=lambda e, top: snp.exp(top), more=None),
+    "it and a number": hidden_in_all(
+        total=lambda e, top: snp.exp(top), more=lambda none, top: snp.ones_like(top)
+    ),
+    "it and another condition": hidden_in_all(
+        total=lambda e, top: snp.exp(top), more=lambda none, top: top == 0
+    ),
+    "half the greatest where rows may be hidden": hidden_in_all(greatest=lambda s, top: top / 2),
+    "rows with a great score": hidden_in_all(hides=lambda top: top > 0),
     "half the greatest": written(shift=lambda s, top: top / 2),
     "the greatest of all": written(shift=lambda s, top: s.max()),
     "the greatest of others": written(shift=lambda s, top: (s * 2).max(-1, keepdims=True)),
@@ -531,6 +551,9 @@ OTHERS = {
     "divided behind, and once more": divided_behind(back=lambda d: d / given()),
     "beside of one row": divided_behind(lambda w, value: snp.asarray(drawn(BATCH, HEADS, 1, KEYS))),
     "beside of fewer heads": divided_behind(lambda w, value: snp.asarray(drawn(BATCH, 1, ROWS, 1))),
+    "beside in another order": divided_behind(
+        lambda w, value: snp.asarray(drawn(HEADS, BATCH, ROWS, 1)).swapaxes(0, 1)
+    ),
     "a number beside": divided_behind(lambda w, value: 2.0),
     "another mask": undone(mask, other_mask),
     "the mask the other way": undone(mask, swapped=True),
@@ -614,3 +637,80 @@ def test_what_is_a_little_unlike_gradients_stays(name, arrays):
     program = fuse_attention(prepare(make_graph(f)(*arrays, drawn(*arrays[0].shape, seed=2))))
     check(program)
     assert len(calls(program)) == 2 * (name in GRADIENTS)
+
+
+MANY, MORE = 260, 270
+"""So many rows and keys that numbers which were added to their places are not folded."""
+
+SCORES = {
+    "a factor": (lambda s: s * 0.5, [("multiply", 0.5, 0)]),
+    "a divisor": (lambda s: s / 4, [("multiply", 0.25, 0)]),
+    "a mask": (
+        lambda s: snp.where(snp.asarray(drawn(MANY, MORE) > 0), s, -1e9),
+        [("select", -1e9, 0)],
+    ),
+    "a mask of what is hidden": (
+        lambda s: snp.where(snp.asarray(drawn(MANY, MORE) > 0), -7.0, s),
+        [("select", -7.0, 1)],
+    ),
+    "an array": (lambda s: s + snp.asarray(drawn(MANY, MORE)), [("add", 0.0, 0)]),
+    "causal": (
+        lambda s: snp.where(snp.arange(MANY)[:, None] + 3 >= snp.arange(MORE), s, -1e9),
+        [("causal", -1e9, 3)],
+    ),
+    "causal, without its own": (
+        lambda s: snp.where(snp.arange(MANY)[:, None] > snp.arange(MORE), s, -1e9),
+        [("causal", -1e9, -1)],
+    ),
+    "causal, of what is hidden": (
+        lambda s: snp.where(snp.arange(MORE) > snp.arange(MANY)[:, None] + 9, -np.inf, s),
+        [("causal", -np.inf, 9)],
+    ),
+    "causal along another axis": (
+        lambda s: snp.where(snp.arange(HEADS)[:, None, None] + 3 >= snp.arange(MORE), s, -1e9),
+        [("select", -1e9, 0)],
+    ),
+    "several": (
+        lambda s: snp.where(
+            snp.arange(MANY)[:, None] >= snp.arange(MORE),
+            s * 0.5 + snp.asarray(drawn(MANY, MORE)),
+            -1e9,
+        ),
+        [("multiply", 0.5, 0), ("add", 0.0, 0), ("causal", -1e9, 0)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_what_is_done_to_scores_is_told_in_order(name):
+    q, k = drawn(1, HEADS, MANY, FEATURES), drawn(1, HEADS, MORE, FEATURES)
+    change, steps = SCORES[name]
+    f = written(lambda q, k, v: change(scores_of(q, k, v)))
+    program = fuse_attention(prepare(make_graph(f)(q, k, k)))
+    geometry = calls(program)[0].primitive.geometry
+    close = lambda x: float(np.float32(x))
+    assert [(s.kind, close(s.constant), s.offset) for s in geometry.steps] == [
+        (kind, close(constant), offset) for kind, constant, offset in steps
+    ]
+    sizes = ((HEADS,), MANY, MORE, FEATURES, FEATURES, 1.0)
+    assert geometry[:6] == sizes
+    assert not (geometry.guarded or geometry.gradient or geometry.kept)
+
+
+def test_the_scale_of_queries_is_told(arrays):
+    f = lambda q, k, v: heads(q, k, v, scale=0.125)
+    (call,) = calls(fuse_attention(prepare(make_graph(f)(*arrays))))
+    geometry = call.primitive.geometry
+    assert geometry.scale * np.prod([s.constant for s in geometry.steps]) == 0.125
+
+
+@pytest.mark.parametrize("name", ["gradients", "divided behind"])
+def test_what_gradients_are_told(name, arrays):
+    f = GRADIENTS[name]
+    program = fuse_attention(prepare(make_graph(f)(*arrays, drawn(*arrays[0].shape, seed=2))))
+    forward, back = [call.primitive.geometry for call in calls(program)]
+    assert (forward.kept, forward.gradient, back.gradient) == (True, False, True)
+    assert back.kept == (name == "divided behind")
+    assert back.places[:4] == forward.places
+    _, *sizes, _ = zip(*[place.split for place in back.places[4:]], strict=True)
+    assert sizes == [((HEADS,),) * 4, ((ROWS,), (ROWS,), (KEYS,), (KEYS,))]

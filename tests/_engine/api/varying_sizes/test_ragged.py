@@ -119,6 +119,13 @@ def test_lists_that_are_refused(make, kind, match):
         make()
 
 
+@pytest.mark.parametrize(("lengths", "least"), [([2, 1, 3], 1), ([2, 0, 3], 0)])
+def test_the_least_length_is_looked_up(lengths, least):
+    r = st.ragged([snp.ones(n) for n in lengths])
+    made = st.jit(st.vmap(snp.sin))(r)
+    assert made._at_least() == made._at_least() == least
+
+
 def test_rectangles(r):
     padded = r.pad(-1)
     assert padded.shape == (4, 7, 2)

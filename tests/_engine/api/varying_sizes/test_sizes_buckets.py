@@ -1,5 +1,7 @@
 """The sizes that arrays are padded to."""
 
+import math
+
 import pytest
 
 import stretto as st
@@ -32,6 +34,10 @@ def test_wrong_arguments():
         st.Buckets(sizes=[])
     with pytest.raises(ValueError, match="most must be at least 3, got 2"):
         st.dynamic_size("n", 3, 2)
+    with pytest.raises(ValueError, match="least"):
+        st.dynamic_size("n", -1)
+    assert st.dynamic_size("n", 0).bounds() == (0, math.inf)
+    assert st.dynamic_size("n", 3, 3).bounds() == (3, 3)
 
 
 def test_a_size_with_bounds():
