@@ -163,3 +163,17 @@ def test_integers_and_what_has_no_slopes_are_constants(series):
     [terms] = jet_flat(f, [[x, x], n, [c, None]], 1)
     assert given[0] is n[0] and given[1] is c
     assert [t.tolist() for t in terms] == [[6, 6], [6, 6]]
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_quotients_by_what_is_not_expanded(order):
+    """What is divided is expanded, and what it is divided by may be, too, to fewer terms."""
+    x, y = np.float32(1.5), np.array([2.0, -4.0], np.float32)
+    series = [np.float32(0.5 * n) for n in range(1, order + 1)]
+    value, terms = st.jet(lambda x: x / snp.asarray(y), (x,), (series,))
+    np.testing.assert_allclose(value, x / y)
+    for term, given in zip(terms, series, strict=True):
+        np.testing.assert_allclose(term, given / y, rtol=1e-6)
+    later = [np.float32(0.0)] * (order - 1) + [np.float32(1.0)]
+    _, terms = st.jet(lambda x: (x * y) / (1 + 0 * x), (x,), (later,))
+    np.testing.assert_allclose(terms[-1], y, rtol=1e-6)

@@ -17,6 +17,7 @@ from stretto._engine.ops.bilinear import (
     DotAlgorithmPreset,
     Precision,
     Tolerance,
+    algorithm_name,
     check_accuracy,
     precision_config,
     precision_name,
@@ -272,3 +273,8 @@ def test_the_dtype_of_factors(left, right, preferred, dtype):
         assert value.dtype == getattr(ml_dtypes, dtype, dtype)
     with pytest.raises(TypeError, match=r"f: types .* have no implicit common type"):
         promote_dtypes("f", np.ones(2, ml_dtypes.float8_e5m2), np.ones(2, np.float32), "float16")
+
+
+@pytest.mark.parametrize("precision", [None, Precision.HIGH, "highest", "default", "nobody's"])
+def test_precisions_that_name_no_algorithm(precision):
+    assert algorithm_name(precision, "f") is None

@@ -348,3 +348,23 @@ def test_what_is_called_and_what_is_not():
     for on in (True, False):
         with st.config(kernels=on):
             assert ("stretto_update" in stablehlo.lower(program)) == on
+
+
+@pytest.mark.parametrize(
+    ("f", "ends"),
+    [
+        (lambda w, v, d: w - 0.1 * d, True),
+        (lambda w, v, d: (w - 0.1 * d, v - 0.1 * d), True),
+        (lambda w, v, d: (w - 0.1 * d, d), False),
+        (lambda w, v, d: (w - 0.1 * d, snp.cumsum(d, 0)), False),
+    ],
+    ids=["once", "twice", "a result", "by another operation"],
+)
+def test_arrays_of_the_program_s_own_that_end_in_the_call(f, ends):
+    """Nothing else reads it, and it is no result."""
+    w, v, x = arrays(0, [(64, 40, 3)] * 3)
+    program, count = found(lambda w, v, x: f(w, v, snp.cumsum(x, 1)), w, v, x)
+    assert count == 1
+    (call,) = [e for e in program.equations if isinstance(e.primitive, FusedUpdates)]
+    made = next(e.outputs[0] for e in program.equations if e.primitive.name == "cumsum")
+    assert call.primitive.ending == ({call.inputs.index(made)} if ends else set())
