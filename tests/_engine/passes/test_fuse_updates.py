@@ -97,6 +97,23 @@ def twice_read(ws, ds):
     return by_hand(ws, ds), [w * 0.9 + d for w, d in zip(ws, ds, strict=True)]
 
 
+def with_numbers(ws, ds):
+    """With an array, or a number for each of the first axis, for every second one."""
+    first = lambda d: d.mean(tuple(range(1, d.ndim)), keepdims=True)
+    return [
+        w - 0.1 * (d if i % 2 else first(d)) * d
+        for i, (w, d) in enumerate(zip(ws, ds, strict=True))
+    ]
+
+
+def of_other_shapes(ws, ds):
+    """With gradients that have other axes for every second one."""
+    return [
+        w - 0.1 * (d if i % 2 else (d.reshape(-1) + 1).reshape(d.shape))
+        for i, (w, d) in enumerate(zip(ws, ds, strict=True))
+    ]
+
+
 def the_other_way_round(ws, ds):
     """With the same operations, and their operands exchanged for every second one."""
     return [
@@ -104,7 +121,18 @@ def the_other_way_round(ws, ds):
     ]
 
 
-@pytest.mark.parametrize("f", [by_hand, of_two_forms, with_masks, twice_read, the_other_way_round])
+@pytest.mark.parametrize(
+    "f",
+    [
+        by_hand,
+        of_two_forms,
+        with_masks,
+        twice_read,
+        the_other_way_round,
+        with_numbers,
+        of_other_shapes,
+    ],
+)
 def test_other_updates(f):
     ws, ds = arrays(0), arrays(1)
     ws[0][0, :3] = np.nan, np.inf, -np.inf
@@ -118,6 +146,24 @@ def test_other_updates(f):
         np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-7)
         x, y = np.asarray(x), np.asarray(y)
         np.testing.assert_array_equal(np.signbit(x[x == 0]), np.signbit(y[y == 0]))
+
+
+def behind_barriers(ws, ds):
+    """With gradients under another name for every second one."""
+    barrier = st.lax.optimization_barrier
+    return [
+        w - 0.1 * (d if i % 2 else barrier(d)) for i, (w, d) in enumerate(zip(ws, ds, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("f", "groups"),
+    [(by_hand, 1), (the_other_way_round, 2), (with_numbers, 4), (behind_barriers, 1)],
+)
+def test_equal_updates_are_told_once(f, groups):
+    program, _ = found(f, arrays(0), arrays(1))
+    (call,) = [e.primitive for e in program.equations if isinstance(e.primitive, FusedUpdates)]
+    assert call.numbers[:2] == (groups, len(SHAPES) - 2)
 
 
 def read_later(ws, ds):
