@@ -174,8 +174,6 @@ class Onnx(Indexing):
         if not many:
             left = self._grouped(left, batch, [rows, depth])
             right = self._grouped(right, batch, [depth, columns])
-        elif not rows:
-            pass
         a, b = self._unrepeated(left, len(batch)), self._unrepeated(right, len(batch))
         name = self.node("MatMul", [self.named(a), self.named(b)])
         if many:
