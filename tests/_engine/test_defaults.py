@@ -1,7 +1,8 @@
 """What modules say once, while they are imported: defaults of arguments, and their packages.
 
 All defaults of public functions that are numbers, truth values or words are listed here: a change
-of one is a change of every program that does not give it.
+of one is a change of every program that does not give it. So are those within the engine, but for
+words.
 """
 
 import importlib
@@ -166,6 +167,152 @@ def test_functions_have_names(name):
             assert not function.__code__.co_qualname.endswith(".<lambda>")
             if "<locals>" in function.__code__.co_qualname:
                 assert function.__name__ == one
+
+
+INNER = """
+    api.exported:trace derivatives=False
+    api.jit.entry:Entry decided=False quick=False later=False records=0
+    api.jit.stages:ArgInfo donated=False
+    api.sharding.shard_map:pmap in_axes=0 out_axes=0
+    api.varying_sizes.over_ragged:Batch.record known=True
+    api.varying_sizes.sizes:_positions rectangles=True
+    autodiff.jvp:Differentiator linear=False
+    autodiff.linearize:linearize_flat linear=False
+    autodiff.masked:Masked depth=0
+    autodiff.masked:Masked.behind with_zeros=True
+    autodiff.masked:take_apart by_row=False
+    autodiff.transpose:Masks more=False
+    core.caches:room capacity=4096
+    core.cards:bars count=40
+    core.cards:sketch count=24
+    core.cards:first_lines most=40
+    core.cards:one_line most=80
+    core.cards:Card open=True
+    core.cells:giving kept=False
+    core.files:write_whole durable=True
+    core.integers:check_fits asked=False
+    core.interpreter:Linear masked=False
+    core.interpreter:constant weak_type=False
+    core.machine:read most=-1
+    core.machine:Memory swap=0 free_swap=0
+    core.primitive:Primitive.__init_subclass__ abstract=False
+    core.program:lines_of depth=0
+    core.size_guards:known_sizes of_examples=False
+    core.sizes:SizeVariable least=1 most=inf
+    core.sizes:size_variable least=1 most=inf
+    core.sizes:_in_package up=2
+    core.system:open_at_once mode=438
+    core.system:open_no_link mode=384
+    core.threads:Latch.wait seconds=-1
+    core.types:array_type weak_type=False
+    core.typing:IndexUpdate.get indices_are_sorted=False unique_indices=False
+        wrap_negative_indices=True
+    eager.checked:Fault backward=False
+    eager.checked:Known fresh=False
+    eager.interpreter:array_of weak=False
+    eager.table:eager_call reflected=False
+    higher_order.callback:_Callback._for_each unroll=1
+    higher_order.cond:select_branches keep_rules=False
+    higher_order.cond:_results keep_rules=False
+    higher_order.custom_function:fit_results tangent=False
+    higher_order.custom_function:zero_from_primal symbolic_zeros=False
+    higher_order.family:only_where keep_rules=False
+    higher_order.implicit:record_like arguments=1 has_aux=False
+    higher_order.loops:map_ in_axes=0 out_axes=0
+    higher_order.loops:record_example one_by_one=False
+    higher_order.loops:in_axis inner=0
+    higher_order.loops:out_axis inner=0
+    higher_order.scan:scan reverse=False unroll=1
+    higher_order.sized_call:SizedCall._marks more=0
+    higher_order.user_primitive:primitive._give symbolic_zeros=False
+    lowering.onnx.elementwise:_shift arithmetic=False
+    lowering.onnx.patterns:_is_not_negative depth=8
+    lowering.onnx.recurrent:_Sum line=0.0
+    lowering.onnx.recurrent:_Part sign=1.0
+    lowering.onnx.writer:Writer.node outputs=1
+    lowering.onnx.writer:Writer.program at_hand=False
+    lowering.onnx.writer:Writer.call apart=False
+    lowering.polymorphic:Polymorphic.call apart=False
+    lowering.products:View offset=0
+    lowering.products:_Axis added=0
+    lowering.products:geometry relu=False
+    lowering.stablehlo:Builder.inline as_is=False
+    lowering.stablehlo:Builder.inline_many as_is=False
+    lowering.stablehlo:Builder.program at_hand=False as_is=False
+    lowering.stablehlo:Builder.call apart=False
+    lowering.text:Facts kernel_products=0 fused_products=0 kernel_rows=0 kernel_updates=0
+        kernel_attention=0 has_reductions=False has_loops=False has_barriers=False
+        has_barriers_in_loops=False has_convolutions_in_loops=False largest_call_in_loops=0
+        may_take_long=False
+    ops.bilinear:DotAlgorithm lhs_component_count=1 rhs_component_count=1
+        num_primitive_operations=1 allow_imprecise_accumulation=False
+    ops.collective.functions:groups_of equal=False
+    ops.comparison:full weak_type=False
+    ops.contract:tensordot axes=2
+    ops.convert:convert weak_type=False
+    ops.convert:value_in wrap=False
+    ops.convolution.formulation:formulation called=True
+    ops.convolution.general:convolved feature_group_count=1 batch_group_count=1
+    ops.convolution.geometry:cut hidden=False
+    ops.convolution.geometry:as_matrix reverse=False
+    ops.elementwise:Elementwise.__init_subclass__ abstract=False
+    ops.elementwise:promote_values inexact=False ranks=False
+    ops.fused_attention:Step constant=0.0 offset=0
+    ops.index.gather_scatter:gathered unique_indices=False indices_are_sorted=False
+    ops.index.gather_scatter:Scatter.__call__ indices_are_sorted=False unique_indices=False
+    ops.index.primitives:take_along_axis wrap_negative=True
+    ops.index.segments:Segments.__call__ indices_are_sorted=False unique_indices=False
+    ops.linalg.family:check_matrix square=False
+    ops.linalg.family:as_matrices square=False
+    ops.linalg.matrix_parts:on_diagonal k=0
+    ops.linalg.matrix_parts:lower_part k=0
+    ops.linalg.matrix_parts:upper_part k=0
+    ops.linalg.matrix_parts:diagonal_of k=0
+    ops.linalg.written_out:_ascending falling=False
+    ops.loop_program:_Line index=0
+    ops.loop_program:_Compiler._width own=False
+    ops.loop_program:_Compiler._value is_bool=False
+    ops.reducing.window:AxisWindow size=1 stride=1 low=0 high=0 base_dilation=1 dilation=1
+    ops.reducing.window:WindowReduction.__init_subclass__ abstract=False
+    ops.shape:part_of hidden=False
+    ops.sort:sort axis=-1 descending=False stable=True
+    ops.sort_lowering:canonical_key zeros=True
+    ops.special.gamma:euler_maclaurin order=0
+    ops.thresholds:Cost compiling=40.0
+    ops.thresholds:Costs.sizes slower=1.0
+    ops.thresholds:from_size least=32768
+    passes.fuse_attention:_Operand scaled=False
+    passes.hoist_products:gathered all_sums=False
+    passes.hoist_products:_Loop all_sums=False
+    passes.rolling.roll_loops:roll_loops always=False
+    passes.rolling.roll_loops:tokens_of always=False
+    passes.tracked_axes:regrouped may_split=True
+    passes.tracked_axes:of_result may_split=False
+    xla.ending:wait_until_idle patience=5.0
+    xla.ending:_wait_for_threads patience=5.0
+    xla.instructions:size_of last=False
+    xla.kernels:kernels_of rounds=1
+    xla.partitions:PlacedExecutable same_lines=True
+    xla.pjrt:runner parts=1
+"""
+"""The same of functions, methods and records within the engine: what whoever calls them leaves out.
+
+A line begins with the module and the name, and goes on where it begins with more spaces.
+"""
+
+
+@pytest.mark.parametrize("row", INNER.strip().replace("\n        ", " ").split("\n"))
+def test_defaults_within_the_engine(row):
+    name, *listed = row.split()
+    module, _, path = name.partition(":")
+    found = importlib.import_module(f"stretto._engine.{module}")
+    for part in path.split("."):
+        found = inspect.getattr_static(found, part)
+    function = getattr(found, "__func__", found)
+    parameters = inspect.signature(getattr(function, "fget", function)).parameters.values()
+    assert listed == [
+        f"{p.name}={p.default}" for p in parameters if isinstance(p.default, (bool, int, float))
+    ]
 
 
 ON_DEMAND = {
