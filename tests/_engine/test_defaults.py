@@ -7,9 +7,18 @@ words.
 
 import importlib
 import inspect
+import os
 import pkgutil
+import subprocess
+import sys
 
 import pytest
+
+from stretto._engine.api.jit import jit
+from stretto._engine.api.varying_sizes import ragged
+from stretto._engine.core import boundary, config, guarded, size_guards, sizes
+from stretto._engine.eager import table
+from stretto._engine.xla import array, background, ending, sharded
 
 DEFAULTS = {
     "stretto": {
@@ -313,6 +322,56 @@ def test_defaults_within_the_engine(row):
     assert listed == [
         f"{p.name}={p.default}" for p in parameters if isinstance(p.default, (bool, int, float))
     ]
+
+
+IN_CHILDREN = """
+import importlib, os, pkgutil
+found, register = [], os.register_at_fork
+
+def noted(**functions):
+    found.append(functions.get("after_in_child"))
+    register(**functions)
+
+os.register_at_fork = noted
+import stretto._engine
+for module in pkgutil.walk_packages(stretto._engine.__path__, "stretto._engine."):
+    importlib.import_module(module.name)
+for function in found:
+    if (getattr(function, "__module__", None) or "stretto.").startswith("stretto."):
+        print(function.__module__, function.__qualname__)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="needs fork")
+def test_what_is_done_in_each_forked_child():
+    """Those without a module empty a list of programs that run, and a set of what is at work."""
+    done = subprocess.run(
+        [sys.executable, "-c", IN_CHILDREN], capture_output=True, text=True, check=True
+    )
+    assert sorted(done.stdout.replace("stretto._engine.", "").splitlines()) == [
+        "None list.clear",
+        "None set.clear",
+        "api.jit.jit _forget_records",
+        "core.threads _after_fork",
+        "core.threads _release",
+        "xla.background _forget_compilations",
+        "xla.background _forget_work",
+        "xla.clients _after_fork",
+        "xla.patience _after_fork",
+        "xla.processes _after_fork",
+    ]
+
+
+def test_what_modules_hand_to_those_below_them():
+    assert {background.wait_for_all, background._end_work} <= {*ending._waits}
+    assert table._forget_ranks in config.watch.forget
+    assert boundary._trim_quietly in guarded.leaving
+    assert size_guards._decide in sizes._GUARDS
+    assert len(sizes._VALUE) == 1
+    assert jit._forget_records in jit.watch
+    assert ragged.Ragged in ragged.RAGGED
+    assert ragged.Ragged in ragged.APART
+    assert sharded.Sharded in array.SHARDED
 
 
 ON_DEMAND = {
