@@ -167,17 +167,26 @@ def test_of_a_class_its_methods(made):
         class Own(Base):
             def go(self):
                 yield 1 / 0
+
+            async def wait(self):
+                return 1 / 0
+
+            async def go_on(self):
+                yield 1 / 0
         """
     )
     own = space["Own"]
-    go = own.go.__code__
+    later = [own.go, own.wait, own.go_on]
+    codes = [function.__code__ for function in later]
     guard(own)
     faults = [lambda: own(0), lambda: own(1).third, own.fourth, own.fifth]
     for fault in faults:
         with pytest.raises((ZeroDivisionError, LookupError, AttributeError)):
             fault()
     assert len(left) == len(faults)
-    assert own.go.__code__ is go  # what runs a generator's body is not its call
+    # What runs the body of a generator, or of a coroutine, is not its call.
+    assert [function.__code__ for function in later] == codes
+    assert all(function.__code__ is code for function, code in zip(later, codes, strict=True))
 
 
 def test_what_is_not_the_packages_own_is_left_alone():

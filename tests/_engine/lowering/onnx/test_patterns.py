@@ -1275,3 +1275,24 @@ def test_elements_that_change_nothing(op, element, either, first):
         build = lambda n, x, y=y: n(op, *((y, x) if first else (x, y)))
         nothing = value == element and (either or not first)
         assert (spelled(build, X) == ["Identity"]) is nothing
+
+
+@pytest.mark.parametrize(
+    ("op", "element", "last"),
+    [
+        ("Add", 0.0, False),
+        ("Sub", 0.0, True),
+        ("Mul", 1.0, False),
+        ("Div", 1.0, True),
+        ("Max", -np.inf, False),
+        ("Min", np.inf, False),
+    ],
+)
+def test_what_leaves_an_operand_as_it_is_goes(op, element, last):
+    """On either side, but of those whose operands have an order; and no other number does."""
+    x = normal(4, 8) + 3
+    other = 0.5 if np.isinf(element) else element + 1
+    assert spelled(lambda n, x: n(op, x, f32(element)), x) == ["Identity"]
+    turned = spelled(lambda n, x: n(op, f32(element), x), x)
+    assert (turned == ["Identity"]) == (not last)
+    assert "Identity" not in spelled(lambda n, x: n(op, x, f32(other)), x)
