@@ -324,6 +324,36 @@ def test_defaults_within_the_engine(row):
     ]
 
 
+SAID = """
+    core.interpreter:Interpreter at_rest=False borrows=False passes_writes=True
+    core.recorder:Recorder at_rest=False borrows=True passes_writes=True
+    autodiff.linearize:_LinearRecorder at_rest=False borrows=False passes_writes=True
+    higher_order.loops:Examples at_rest=False borrows=False passes_writes=False
+    eager.checked:Checked ended=False at_rest=True borrows=False
+    eager.interpreter:Eager ended=False at_rest=True borrows=False
+    eager.interpreter:OnDevice ended=False at_rest=True borrows=False
+    lowering.writer:Writer has_kernels=False
+    lowering.stablehlo:Builder plans=True
+    lowering.portable:Portable plans=False has_kernels=False
+    lowering.polymorphic:Polymorphic has_kernels=False
+    lowering.onnx.writer:Writer partitioned=False hides=False
+    passes.formulations.forms:Shared to_cut=0 to_stack=0
+    passes.formulations.forms:Whole to_stack=0
+    passes.formulations.forms:Parts to_cut=0
+    higher_order.refs:Ref weak_type=False
+"""
+"""What interpreters, writers and forms of members say of all of their kind."""
+
+
+@pytest.mark.parametrize("row", SAID.split("\n")[1:-1])
+def test_what_classes_say_of_themselves(row):
+    name, *said = row.split()
+    module, _, found = name.partition(":")
+    kind = getattr(importlib.import_module(f"stretto._engine.{module}"), found)
+    names = [each.partition("=")[0] for each in said]
+    assert [f"{each}={inspect.getattr_static(kind, each)}" for each in names] == said
+
+
 IN_CHILDREN = """
 import importlib, os, pkgutil
 found, register = [], os.register_at_fork
