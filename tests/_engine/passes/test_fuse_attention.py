@@ -482,6 +482,7 @@ def gradients(
     d_v=lambda w, x: turned(w) @ x,
     scores=scores_of,
     more=lambda d: (),
+    read=lambda product_of, value: (),
     late=False,
 ):
     """Attention and its gradients written out, of which some part is another."""
@@ -495,9 +496,10 @@ def gradients(
         else:
             w = e / t
             out = w @ v
-        value = divided(of_weights(x, v), t)
+        product_of = of_weights(x, v)
+        value = divided(product_of, t)
         d = back(times(total(value, beside(w, value)), e))
-        return out, d_q(d, k), d_k(d, q), d_v(w, x), *more(d)
+        return out, d_q(d, k), d_k(d, q), d_v(w, x), *more(d), *read(product_of, value)
 
     return attend
 
@@ -596,6 +598,15 @@ OTHERS = {
     "beside of a quotient": gradients(beside=lambda w, value: (w / -value).sum(-1, keepdims=True)),
     "beside of other weights": gradients(
         beside=lambda w, value: (snp.sin(w) * -value).sum(-1, keepdims=True)
+    ),
+    "beside of other weights, which come last": gradients(
+        beside=lambda w, value: (-value * snp.sin(w)).sum(-1, keepdims=True)
+    ),
+    "the gradient of weights is read": gradients(read=lambda product_of, value: (value,)),
+    "what it is divided from is read": gradients(read=lambda product_of, value: (product_of,)),
+    "the product is read": divided_behind(read=lambda product_of, value: (product_of,)),
+    "a function of the product": divided_behind(
+        read=lambda product_of, value: (snp.sin(product_of),)
     ),
     "beside of another gradient": gradients(
         beside=lambda w, value: (w * -snp.sin(value)).sum(-1, keepdims=True)
