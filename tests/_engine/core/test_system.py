@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import time
+import types
 
 import pytest
 
@@ -429,3 +430,58 @@ def test_without_locks_a_file_counts_as_left_behind_after_an_hour(
     with path.open("rb") as file:
         system.lock(file)
         assert system.take_over(file) is is_left
+
+
+class Library:
+    """A C library that notes what it is asked for."""
+
+    pause, _exit = "pause", "_exit"
+
+    def __init__(self, lacks=()):
+        self.asked, self.lacks = [], lacks
+
+    def __getattr__(self, name):
+        if name in self.lacks:
+            raise AttributeError(name)
+        return lambda *given: self.asked.append((name, *given))
+
+
+def test_what_linux_is_told_of_processes(monkeypatch):
+    library = Library()
+    monkeypatch.setattr(system, "c_library", lambda: library)
+    system._end_with_parent()
+    system.adopt(True)
+    system.adopt(False)
+    dies_with_parent, takes_children = 1, 36  # of <linux/prctl.h>
+    assert library.asked == [
+        ("prctl", dies_with_parent, signal.SIGTERM),
+        ("prctl", takes_children, 1, 0, 0, 0),
+        ("prctl", takes_children, 0, 0, 0, 0),
+    ]
+    monkeypatch.setattr(system, "c_library", lambda: Library(lacks=["prctl"]))
+    system.adopt(True)
+
+
+def test_a_thread_is_held_by_a_signal_that_nobody_else_uses(monkeypatch):
+    library, sent = Library(), []
+    monkeypatch.setattr(system, "c_library", lambda: library)
+    monkeypatch.setattr(system.signal, "pthread_kill", lambda *given: sent.append(given))
+    system.hold_thread(77)
+    last = int(signal.SIGRTMAX)
+    assert (library.asked, sent) == ([("signal", last, "pause")], [(77, last)])
+    library = Library(lacks=["signal"])
+    system.hold_thread(78)
+    assert sent == [(77, last)]
+
+
+def test_libraries_are_left_alone_at_the_end(monkeypatch):
+    library, cpp = Library(), Library()
+    monkeypatch.setattr(system, "c_library", lambda: library)
+    monkeypatch.setattr(system, "ctypes", types.SimpleNamespace(CDLL=lambda name: cpp))
+    system.leave_libraries_alone()
+    assert cpp.asked == [("_ZSt13set_terminatePFvvE", "pause")]
+    assert library.asked == [("fflush", None), ("on_exit", "_exit", None)]
+    cpp.lacks = ["_ZSt13set_terminatePFvvE"]  # another one than GNU's
+    library.asked.clear()
+    system.leave_libraries_alone()
+    assert library.asked == [("fflush", None), ("on_exit", "_exit", None)]

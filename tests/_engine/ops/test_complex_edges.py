@@ -129,3 +129,16 @@ def test_infinities_and_nan(name):
         for part in (np.real, np.imag):
             sizes = np.abs(part(got)), np.abs(part(want))
             np.testing.assert_allclose(*sizes, rtol=1e-6, err_msg=f"{z}")
+
+
+@pytest.mark.parametrize("run", [lambda f: f, st.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize("imag", [np.inf, -np.inf, np.nan])
+def test_exponentials_far_out_are_what_remains(run, imag):
+    """Whatever the angle is: 0 and -1 to the left, infinite to the right."""
+    left, right = [np.full(MANY, complex(end, imag), np.complex64) for end in (-INF, INF)]
+    with np.errstate(all="ignore"):
+        for f, least in ((snp.exp, 0), (snp.expm1, -1)):
+            low, high = np.asarray(run(f)(left)), np.asarray(run(f)(right))
+            assert set(low.real) == {least}
+            assert set(low.imag) == {0}
+            assert np.isinf(high.real).all()

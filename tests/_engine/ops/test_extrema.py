@@ -6,6 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import grad
+from stretto._engine.core.interpreter import as_value
 from stretto._engine.ops import extrema as ops
 from stretto.laws import (
     b1,
@@ -108,3 +109,16 @@ def test_complex_derivatives_go_to_the_one_chosen_and_half_at_ties():
 def test_refused():
     with pytest.raises(TypeError, match=r"max: x must be an array or a number; got builtins.str"):
         ops.maximum("a", 1)
+
+
+@pytest.mark.parametrize("greatest", [True, False])
+def test_of_equal_complex_numbers_it_is_either(greatest):
+    x = np.array([3 - 4j, 0, -1.5 + 2j, 1e30j], np.complex64)
+    got = ops.complex_extremum(as_value(x), as_value(x.copy()), greatest)
+    np.testing.assert_array_equal(np.asarray(got), x)
+    a, b = (
+        np.array([1 + 2j, 2, 1 + 2j], np.complex64),
+        np.array([1 + 3j, 1 + 9j, 1 + 2j], np.complex64),
+    )
+    want = [1 + 3j, 2, 1 + 2j] if greatest else [1 + 2j, 1 + 9j, 1 + 2j]
+    np.testing.assert_array_equal(ops.complex_extremum(as_value(a), as_value(b), greatest), want)
