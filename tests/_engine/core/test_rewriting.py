@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pytest
 
 from stretto import checkpoint, custom_jvp, debug, io_callback, jit, lax, make_graph, tree, vmap
 from stretto import numpy as snp
@@ -383,3 +384,15 @@ def test_programs_inside_are_changed():
     assert [names(e.primitive.program) for e in emptied.equations[:1]] == [[]]
     flat = recorded(snp.sin)(1.0)
     assert changed_inside(flat, lambda p: None) is flat
+
+
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1), ()])
+def test_operations_stay_of_which_any_result_is_needed(which):
+    def f(x, y):
+        both = lax.sort((x, y), num_keys=1)
+        return [both[i] for i in which]
+
+    program = make_graph(f)(np.ones(3, np.float32), np.ones(3, np.float32))
+    kept = drop_dead(program)
+    assert len(kept.equations) == bool(which)
+    assert kept.outputs == program.outputs

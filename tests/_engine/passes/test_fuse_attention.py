@@ -637,6 +637,10 @@ OTHERS = {
     "gradients of scores": gradients(more=lambda d: (d,)),
     "a function of gradients of scores": gradients(more=lambda d: (snp.sin(d),)),
     "keys of all heads": gradients(d_k=lambda d, q: snp.einsum("bhts,bhtd->bsd", d, q)),
+    "keys and values of all heads": gradients(
+        d_k=lambda d, q: snp.einsum("bhts,bhtd->bsd", d, q),
+        d_v=lambda w, x: snp.einsum("bhts,bhtd->bsd", w, x),
+    ),
     "values of all examples": gradients(d_v=lambda w, x: snp.einsum("bhts,bhtd->hsd", w, x)),
     "queries of all heads": gradients(d_q=lambda d, k: snp.einsum("bhts,bhsd->btd", d, k)),
 }
@@ -725,3 +729,26 @@ def test_what_gradients_are_told(name, arrays):
     assert back.places[:4] == forward.places
     _, *sizes, _ = zip(*[place.split for place in back.places[4:]], strict=True)
     assert sizes == [((HEADS,),) * 4, ((ROWS,), (ROWS,), (KEYS,), (KEYS,))]
+
+
+def seen(offset, family=snp.greater_equal):
+    return lambda: family(snp.arange(MANY)[:, None] + offset, snp.arange(MORE))
+
+
+@pytest.mark.parametrize(
+    ("mask", "again", "count"),
+    [
+        (seen(3), seen(3), 2),
+        (seen(4, snp.greater), seen(3), 2),  # which says the same
+        (seen(3), seen(2), 0),
+        (seen(3), seen(4), 0),
+        (seen(3), lambda: snp.arange(HEADS)[:, None, None] + 3 >= snp.arange(MORE), 0),
+        (seen(3), lambda: snp.arange(MANY)[:, None] + 3 <= snp.arange(MORE), 0),
+    ],
+    ids=["same", "written otherwise", "less", "more", "another axis", "the other way"],
+)
+def test_gradients_have_the_causal_mask_of_scores(mask, again, count):
+    q, k = drawn(1, HEADS, MANY, FEATURES), drawn(1, HEADS, MORE, FEATURES)
+    program = fuse_attention(prepare(make_graph(undone(mask, again))(q, k, k, q)))
+    check(program)
+    assert len(calls(program)) == count
