@@ -321,6 +321,25 @@ def test_stretches_by_what_is_read_from_where():
     assert all(s.start >= 6 for s in shifted)
 
 
+@pytest.mark.parametrize(("low", "high", "period"), [(8, 28, 1), (8, 36, 2)])
+def test_how_far_back_distances_count(low, high, period):
+    """As far as a quarter of what is looked at: the least copies are four."""
+
+    def f(x, y):
+        made = [x, y, x + y, x - y] * 2
+        for i in range(40):  # reads what is 6 back, and what is 7 back, by turns
+            made.append(made[-1] * made[-6 - i % 2])
+        return made[-1]
+
+    program = straight(f, array(3), array(3, seed=1))
+    products = [e for e in program.equations if e.primitive.name == "mul"]
+    assert len(products) == 40
+    first = program.equations.index(products[0])
+    tokens = tokens_of(program.equations, always=True)
+    found = wired(program.equations, first + low, first + high, tokens, places(program))
+    assert found[0].period == period
+
+
 def reads_what_the_first_made(x, y, *_):
     for i in range(8):
         x = snp.sin(x)
