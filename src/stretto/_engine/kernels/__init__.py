@@ -14,10 +14,24 @@ import os
 import re
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 """The dtypes that there are kernels for."""
+
+NARROW = (np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16))
+"""Those whose products and convolutions there are kernels for, with sums in float32."""
+
+
+def multiplies(x: np.dtype, y: np.dtype, out: np.dtype) -> bool:
+    """Say whether kernels multiply arrays of these dtypes, with results of another.
+
+    >>> multiplies(np.dtype(np.float16), np.dtype(np.float16), np.dtype(np.float32))
+    True
+    """
+    return x == y and (out == x if x in DTYPES else x in NARROW and out in (x, DTYPES[0]))
+
 
 _LEVELS = {"AVX512": "avx512", "AVX2": "avx2", "NEON": "neon"}
 """What XLA calls the vectors that there are kernels for."""

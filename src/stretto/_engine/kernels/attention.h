@@ -325,9 +325,9 @@ static void NAME(attend_few)(void *work, int64_t index)
                     sums[j] *= factor;
             const T *v = pair.v + j0 * p->v.row;
             for (; l + 8 <= n; l += 8)
-                NAME(along_rows)(1, 8, s + l, 0, 1, v + l * p->v.row, p->v.row, p->columns, sums, 0, 1);
+                NAME(along_rows)(1, 8, PLAIN, s + l, 0, 1, v + l * p->v.row, p->v.row, p->columns, sums, 0, 1);
             for (; l < n; l++)
-                NAME(along_rows)(1, 1, s + l, 0, 1, v + l * p->v.row, p->v.row, p->columns, sums, 0, 1);
+                NAME(along_rows)(1, 1, PLAIN, s + l, 0, 1, v + l * p->v.row, p->v.row, p->columns, sums, 0, 1);
         }
         NAME(attention_result)(p, &pair, r, sums, most, total);
     }

@@ -28,7 +28,7 @@ void stretto_parallel(
 
 /* Scratch memory of this thread, aligned to 64 bytes, kept for the next call: NULL if there is
 none. Each slot is a piece of its own; what it held is lost where it has to grow. */
-enum { SLOT_A, SLOT_B, SLOT_C, SLOT_SHARED, SLOTS };
+enum { SLOT_A, SLOT_B, SLOT_C, SLOT_SHARED, SLOT_WIDE, SLOTS };
 void *stretto_scratch(int slot, size_t bytes);
 
 /* Give the memory of a slot back, if it is much. */
@@ -40,6 +40,11 @@ void stretto_want_huge_pages(int on);
 
 /* Errors, which XLA raises where the program was called. */
 XLA_FFI_Error *stretto_error(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message);
+
+/* What elements are: of a kernel's own type, or narrower, of which floats are made; or two of bfloat16,
+that are a word for the instruction that multiplies pairs: side by side, apart, or one with a zero. */
+enum { PLAIN, BFLOAT16, FLOAT16, WORDS, APART, ALONE };
+extern int stretto_pairs; /* whether there is that instruction, and it is to be used */
 
 /* A product: C[b,m,n] = sum over k of A[b,m,k] B[b,k,n], and what follows.
 
@@ -57,6 +62,9 @@ typedef struct {
     const void *added;      /* what is added to C, if anything is: its columns lie side by side */
     int64_t added_batch[BATCH_AXES], added_m;
     int relu;               /* whether what is not above zero becomes zero */
+    int a_kind, b_kind, c_kind; /* of operands, and of C and what is added */
+    int64_t a_apart, b_apart;   /* of words: between their elements; and whether the last of K has one */
+    int odd;
 } Product;
 
 /* A convolution of images in the plane, or of many groups of them:

@@ -6,12 +6,30 @@
 #include <immintrin.h>
 #endif
 
+/* Vectors of words from as many halves, of floats from float16, and to it, to nearest even. */
+#if BYTES == 64
+#define FROM_FLOAT16(p) ((Vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p))))
+#define FROM_HALVES(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
+#define TO_FLOAT16(p, v) _mm256_storeu_si256((__m256i *)(p), _mm512_cvtps_ph((__m512)(v), 0))
+#elif BYTES == 32
+#define FROM_FLOAT16(p) ((Vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
+#define FROM_HALVES(p) _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define TO_FLOAT16(p, v) _mm_storeu_si128((__m128i *)(p), _mm256_cvtps_ph((__m256)(v), 0))
+#else
+#define FROM_FLOAT16(p) ((Vec){((const __fp16 *)(p))[0], ((const __fp16 *)(p))[1], ((const __fp16 *)(p))[2], ((const __fp16 *)(p))[3]})
+#define FROM_HALVES(p) __builtin_convertvector(*(const NAME(Halves) *)(p), NAME(Naturals))
+#define TO_FLOAT16(p, v)                                                                           \
+    for (int l_ = 0; l_ < LANES; l_++)                                                             \
+    ((__fp16 *)(p))[l_] = (__fp16)(v)[l_]
+#endif
+
 #define JOIN_(a, b, c) a##_##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
 #define NAME(f) JOIN(f, SUFFIX, LEVEL)
 
 #define T float
 #define SUFFIX f32
+#define NARROW /* elements may be */
 #define INTEGER int32_t
 #define NATURAL uint32_t
 #define LANES (BYTES / 4)
@@ -23,6 +41,7 @@
 #include "update.h"
 #undef T
 #undef SUFFIX
+#undef NARROW
 #undef INTEGER
 #undef NATURAL
 #undef LANES

@@ -11,7 +11,10 @@
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
-static const char *const names[] = {"avx512", "avx2", "neon"}; /* of all levels, the best first */
+/* Of all levels, the best first. That with bf16 is avx512, whose products multiply pairs. */
+enum { LEVELS = 4 };
+static const char *const names[LEVELS] = {"avx512_bf16", "avx512", "avx2", "neon"};
+int stretto_pairs;
 
 static const Level *level; /* NULL where this processor has none */
 
@@ -19,10 +22,12 @@ static int has_level(const char *name)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); /* and so F16C */
     if (!strcmp(name, "avx2"))
         return avx2;
-    if (!strcmp(name, "avx512"))
+    if (!strcmp(name, "avx512_bf16") && !__builtin_cpu_supports("avx512bf16"))
+        return 0;
+    if (!strncmp(name, "avx512", 6))
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
             && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
 #elif defined(__aarch64__)
@@ -77,6 +82,12 @@ static XLA_FFI_Error *unwritten(XLA_FFI_CallFrame *frame)
     return NULL;
 }
 
+static int kind_of(const XLA_FFI_Buffer *buffer)
+{
+    return buffer->dtype == XLA_FFI_DataType_BF16 ? BFLOAT16
+        : buffer->dtype == XLA_FFI_DataType_F16   ? FLOAT16 : PLAIN;
+}
+
 enum { PRODUCT_NUMBERS = 3 + 5 * BATCH_AXES + 7 };
 
 static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
@@ -100,6 +111,8 @@ static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
     p.b = args[1]->data;
     p.c = out->data;
     p.added = operands == 3 ? args[2]->data : NULL;
+    p.a_kind = p.b_kind = kind_of(args[0]);
+    p.c_kind = kind_of(out);
     int failed = out->dtype == XLA_FFI_DataType_F64 ? level->product_f64(frame, &p)
                                                     : level->product_f32(frame, &p);
     if (failed)
@@ -399,6 +412,7 @@ static PyObject *use(PyObject *self, PyObject *args)
         return NULL;
     }
     level = found;
+    stretto_pairs = !strcmp(name, names[0]);
     Py_RETURN_NONE;
 }
 
@@ -414,7 +428,7 @@ static PyObject *huge_pages(PyObject *self, PyObject *on)
 static PyObject *levels(PyObject *self, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < 3; i++)
+    for (int i = 0; list && i < LEVELS; i++)
         if (has_level(names[i])) {
             PyObject *name = PyUnicode_FromString(names[i]);
             if (!name || PyList_Append(list, name))
@@ -454,9 +468,9 @@ static PyMethodDef methods[] = {
 
 static int exec(PyObject *module)
 {
-    for (int i = 2; i >= 0; i--)
+    for (int i = LEVELS - 1; i >= 0; i--)
         if (has_level(names[i]))
-            level = level_of(names[i]);
+            level = level_of(names[i]), stretto_pairs = i == 0;
     return PyModule_AddIntConstant(module, "REVISION", REVISION);
 }
 

@@ -9,10 +9,16 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
 - An element's sum is taken in the same order whatever the tasks, the threads, the batch and the
   place: parts of K of a length that K alone decides, each from its first product to its last.
 - Where there are few rows and B lies along K (x Wᵀ of a few rows), lanes run along K instead.
+- Operands of bfloat16 or float16 become floats as they are packed, and C is rounded from floats, once,
+  as a row of tiles is finished. Where the processor multiplies pairs of bfloat16 (`stretto_pairs`), two
+  that follow each other along K are packed as a word of T's size, and K counts words: twice the rate.
+  That instruction takes numbers below 2^-126 for zeros, as XLA has the others do.
 
 `T` is the type, `LANES` its number in a vector, `ROWS` the rows of a tile, `NAME(f)` the name of a
 function at this level.
 */
+
+#include <string.h>
 
 #define COLUMNS (3 * LANES)
 
@@ -30,16 +36,135 @@ typedef INTEGER NAME(Places) __attribute__((vector_size(LANES * sizeof(T))));
 #define PART_COLUMNS (11 * COLUMNS)
 #define AHEAD 10       /* rows of B that are fetched ahead */
 
-/* One tile */
-
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 8")
 #endif
+#define INLINE static inline __attribute__((always_inline))
 
-static inline __attribute__((always_inline)) void NAME(tile)(
-    const int rows, const int vectors, const T *a, int64_t a_m, int64_t a_k, const T *b,
+/* Elements of any kind: `at` and `apart` count them as they lie. */
+
+#if defined(NARROW)
+typedef uint16_t NAME(Halves) __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+typedef T NAME(Looser) __attribute__((vector_size(LANES * sizeof(T)), aligned(2), may_alias));
+typedef NATURAL NAME(Naturals) __attribute__((vector_size(LANES * sizeof(T))));
+#endif
+
+INLINE Vec NAME(load)(const void *base, int64_t at, int64_t apart, const int kind)
+{
+#if defined(NARROW)
+    const uint16_t *p = (const uint16_t *)base + at;
+    switch (kind) {
+    case BFLOAT16: return (Vec)((NAME(Naturals))FROM_HALVES(p) << 16);
+    case FLOAT16: return FROM_FLOAT16(p);
+    case WORDS: return *(const NAME(Looser) *)p;
+    case APART: return (Vec)((NAME(Naturals))FROM_HALVES(p) | (NAME(Naturals))FROM_HALVES(p + apart) << 16);
+    case ALONE: return (Vec)(NAME(Naturals))FROM_HALVES(p);
+    }
+#endif
+    return LOAD((const T *)base + at);
+}
+
+INLINE T NAME(one)(const void *base, int64_t at, int64_t apart, const int kind)
+{
+#if defined(NARROW)
+    const uint16_t *p = (const uint16_t *)base + at;
+    uint16_t some[LANES] = {0};
+    if (kind == FLOAT16)
+        return some[0] = p[0], FROM_FLOAT16(some)[0];
+    union {
+        NATURAL bits;
+        T value;
+    } word = {kind == BFLOAT16 ? (NATURAL)p[0] << 16 : p[0]};
+    if (kind == WORDS || kind == APART)
+        word.bits |= (NATURAL)p[apart] << 16;
+    if (kind != PLAIN)
+        return word.value;
+#endif
+    return ((const T *)base)[at];
+}
+
+/* Round to nearest even. */
+INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
+{
+#if defined(NARROW)
+    uint16_t *p = (uint16_t *)base + at;
+    NAME(Naturals) bits = (NAME(Naturals))v, nan = (NAME(Naturals))(v != v);
+    NAME(Naturals) rounded = bits + 0x7fff + (bits >> 16 & 1);
+    switch (kind) {
+    case BFLOAT16:
+        *(NAME(Halves) *)p = __builtin_convertvector(
+            ((rounded & ~nan) | ((bits | 0x400000) & nan)) >> 16, NAME(Halves));
+        return;
+    case FLOAT16:
+        TO_FLOAT16(p, v);
+        return;
+    }
+#endif
+    STORE((T *)base + at, v);
+}
+
+/* Do this with the kind as a constant. */
+#define CASE_OF(kind, ...)                                                                         \
+    case kind: {                                                                                   \
+        enum { KIND = kind };                                                                      \
+        __VA_ARGS__;                                                                               \
+    } break;
+#if defined(NARROW)
+#define BY_FLOAT(kind, ...)                                                                        \
+    switch (kind) {                                                                                \
+        CASE_OF(PLAIN, __VA_ARGS__)                                                                \
+        CASE_OF(BFLOAT16, __VA_ARGS__)                                                             \
+        CASE_OF(FLOAT16, __VA_ARGS__)                                                              \
+    }
+#else
+#define BY_FLOAT(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
+#endif
+#if defined(NARROW) && defined(HAS_PAIRS)
+#define WITH_PAIRS 1
+#define BY_KIND(kind, ...)                                                                         \
+    switch (kind) {                                                                                \
+        CASE_OF(PLAIN, __VA_ARGS__)                                                                \
+        CASE_OF(BFLOAT16, __VA_ARGS__)                                                             \
+        CASE_OF(FLOAT16, __VA_ARGS__)                                                              \
+        CASE_OF(WORDS, __VA_ARGS__)                                                                \
+        CASE_OF(APART, __VA_ARGS__)                                                                \
+    }
+#define MULTIPLIED(sum, left, right)                                                               \
+    if (pairs)                                                                                     \
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(left), "v"(right));                       \
+    else                                                                                           \
+        sum += (left) * (right)
+#else
+#define WITH_PAIRS 0
+#define BY_KIND BY_FLOAT
+#define MULTIPLIED(sum, left, right) sum += (left) * (right)
+#endif
+
+static int64_t NAME(up)(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+/* Where an operand of pair `index` begins, in elements. */
+static int64_t NAME(offset)(const Product *p, const int64_t *strides, int64_t index)
+{
+    int64_t at = 0;
+    for (int axis = BATCH_AXES - 1; axis >= 0; axis--) {
+        at += index % p->batch[axis] * strides[axis];
+        index /= p->batch[axis];
+    }
+    return at;
+}
+
+/* Where an element lies. */
+INLINE const void *NAME(place)(const void *base, int64_t at, int kind)
+{
+    return (const char *)base + at * (kind == PLAIN ? (int64_t)sizeof(T) : 2);
+}
+
+/* One tile */
+
+INLINE void NAME(tile)(
+    const int rows, const int vectors, const int pairs, const T *a, int64_t a_m, int64_t a_k, const T *b,
     int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
 {
     Vec sum[ROWS][3];
@@ -60,8 +185,9 @@ UNROLL
         for (int i = 0; i < rows; i++) {
             Vec left = a[i * a_m] - (Vec){0};
 UNROLL
-            for (int j = 0; j < vectors; j++)
-                sum[i][j] += left * right[j];
+            for (int j = 0; j < vectors; j++) {
+                MULTIPLIED(sum[i][j], left, right[j]);
+            }
         }
         a += a_k;
         b += b_k;
@@ -79,13 +205,16 @@ UNROLL
 
 #define CASE(r, v)                                                                                 \
     case 8 * (r) + (v):                                                                            \
-        if (packed)                                                                                \
-            NAME(tile)(r, v, a, 1, ROWS, b, b_k, k, c, c_m, add);                                  \
+        if (WITH_PAIRS && packed == 2)                                                             \
+            NAME(tile)(r, v, 1, a, 1, ROWS, b, b_k, k, c, c_m, add);                               \
+        else if (packed)                                                                           \
+            NAME(tile)(r, v, 0, a, 1, ROWS, b, b_k, k, c, c_m, add);                               \
         else                                                                                       \
-            NAME(tile)(r, v, a, a_m, a_k, b, b_k, k, c, c_m, add);                                 \
+            NAME(tile)(r, v, 0, a, a_m, a_k, b, b_k, k, c, c_m, add);                              \
         return;
 #define CASES(r) CASE(r, 1) CASE(r, 2) CASE(r, 3)
 
+/* `packed`: whether A is; 2 where both sides are words. */
 static __attribute__((noinline)) void NAME(tile_of)(
     int rows, int vectors, int packed, const T *a, int64_t a_m, int64_t a_k, const T *b,
     int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
@@ -127,13 +256,13 @@ static inline __attribute__((always_inline)) void NAME(exchange)(
 
 /* Turn a square of LANES rows that lie along K into columns: in registers, by exchanging elements,
 then pairs, and so on, where the compiler has shuffles of vectors. */
-static inline __attribute__((always_inline)) void NAME(turn)(
-    const T *from, int64_t stride, T *to, int64_t to_stride)
+INLINE void NAME(turn_as)(
+    const void *from, int64_t at, int64_t stride, const int kind, T *to, int64_t to_stride)
 {
 #if defined(__GNUC__) && !defined(__clang__)
     Vec row[LANES];
     for (int i = 0; i < LANES; i++)
-        row[i] = LOAD(from + i * stride);
+        row[i] = NAME(load)(from, at + i * stride, 0, kind);
 #pragma GCC unroll 4
     for (int half = 1; half < LANES; half *= 2)
 #pragma GCC unroll 16
@@ -145,21 +274,26 @@ static inline __attribute__((always_inline)) void NAME(turn)(
 #else
     for (int64_t l = 0; l < LANES; l++)
         for (int64_t j = 0; j < LANES; j++)
-            to[l * to_stride + j] = from[j * stride + l];
+            to[l * to_stride + j] = NAME(one)(from, at + j * stride + l * (1 + (kind == WORDS)), 1, kind);
 #endif
 }
 
+INLINE void NAME(turn)(const T *from, int64_t stride, T *to, int64_t to_stride)
+{
+    NAME(turn_as)(from, 0, stride, PLAIN, to, to_stride);
+}
+
 /* Turn ROWS rows of LANES that lie along K: for each of K its rows side by side. */
-static inline __attribute__((always_inline)) void NAME(turn_rows)(
-    const T *from, int64_t stride, T *to)
+INLINE void NAME(turn_rows_as)(
+    const void *from, int64_t at, int64_t stride, const int kind, T *to)
 {
 #if ROWS >= LANES || !defined(__GNUC__) || defined(__clang__)
     for (int64_t i = 0; i < ROWS; i += LANES)
-        NAME(turn)(from + i * stride, stride, to + i, ROWS);
+        NAME(turn_as)(from, at + i * stride, stride, kind, to + i, ROWS);
 #else /* a vector holds the rows of two */
     Vec row[ROWS];
     for (int i = 0; i < ROWS; i++)
-        row[i] = LOAD(from + i * stride);
+        row[i] = NAME(load)(from, at + i * stride, 0, kind);
 #pragma GCC unroll 4
     for (int half = 1; half < ROWS; half *= 2)
 #pragma GCC unroll 16
@@ -174,58 +308,80 @@ static inline __attribute__((always_inline)) void NAME(turn_rows)(
 #endif
 }
 
-/* Put rows (at most ROWS) of A, along a part of K, side by side: for each k its rows. */
+INLINE void NAME(turn_rows)(const T *from, int64_t stride, T *to)
+{
+    NAME(turn_rows_as)(from, 0, stride, PLAIN, to);
+}
+
+/* Put ROWS rows of A, if there are so many, along a part of K, side by side: for each k its rows. */
+INLINE void NAME(pack_rows_as)(
+    const void *a, int64_t a_m, int64_t a_k, int64_t apart, const int kind, int64_t rows, int64_t k,
+    T *out)
+{
+    int64_t l = 0;
+    if (kind < APART && a_k == 1 + (kind == WORDS) && rows >= ROWS)
+        for (; l + LANES <= k; l += LANES)
+            NAME(turn_rows_as)(a, l * a_k, a_m, kind, out + l * ROWS);
+    else if (a_m == 1 && rows >= (ROWS > LANES ? ROWS : LANES))
+        for (; l + 1 < k; l++) /* more is written than ROWS: over what follows, but for the last */
+            for (int i = 0; i < ROWS; i += LANES)
+                STORE(out + l * ROWS + i, NAME(load)(a, i + l * a_k, apart, kind));
+    for (; l < k; l++)
+        for (int64_t i = 0; i < rows && i < ROWS; i++)
+            out[l * ROWS + i] = NAME(one)(a, i * a_m + l * a_k, apart, kind);
+}
+
 static void NAME(pack_rows)(
     const T *a, int64_t a_m, int64_t a_k, int64_t rows, int64_t k, T *out)
 {
-    if (a_k == 1) {
-        int64_t l = 0;
-        if (rows == ROWS)
-            for (; l + LANES <= k; l += LANES)
-                NAME(turn_rows)(a + l, a_m, out + l * ROWS);
-        for (; l < k; l++)
-            for (int64_t i = 0; i < rows; i++)
-                out[l * ROWS + i] = a[i * a_m + l];
-    } else {
-        for (int64_t l = 0; l < k; l++)
-            for (int64_t i = 0; i < rows; i++)
-                out[l * ROWS + i] = a[i * a_m + l * a_k];
-    }
+    NAME(pack_rows_as)(a, a_m, a_k, 0, PLAIN, rows, k, out);
 }
 
-static inline __attribute__((always_inline)) void NAME(copy_rows)(
-    const T *b, int64_t b_k, int64_t k, const int vectors, T *out)
+INLINE void NAME(copy_rows)(
+    const void *b, int64_t b_k, int64_t apart, const int kind, int64_t k, const int vectors, T *out)
 {
     for (int64_t l = 0; l < k; l++)
 UNROLL
         for (int j = 0; j < vectors; j++)
-            STORE(out + (l * vectors + j) * LANES, LOAD(b + l * b_k + j * LANES));
+            STORE(out + (l * vectors + j) * LANES, NAME(load)(b, l * b_k + j * LANES, apart, kind));
 }
 
 /* Put columns (at most COLUMNS) of B, along a part of K, in rows of so many vectors. */
-static void NAME(pack_columns)(
-    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, int vectors, T *out)
+INLINE void NAME(pack_columns_as)(
+    const void *b, int64_t b_k, int64_t b_n, int64_t apart, const int kind, int64_t columns, int64_t k,
+    int vectors, T *out)
 {
     int64_t width = (int64_t)vectors * LANES;
     if (b_n == 1 && columns == width) {
         if (vectors == 3)
-            NAME(copy_rows)(b, b_k, k, 3, out);
+            NAME(copy_rows)(b, b_k, apart, kind, k, 3, out);
         else if (vectors == 2)
-            NAME(copy_rows)(b, b_k, k, 2, out);
+            NAME(copy_rows)(b, b_k, apart, kind, k, 2, out);
         else
-            NAME(copy_rows)(b, b_k, k, 1, out);
+            NAME(copy_rows)(b, b_k, apart, kind, k, 1, out);
         return;
     }
-    int64_t whole = b_k == 1 ? columns / LANES * LANES : 0, deep = k / LANES * LANES;
+    int64_t along = kind < APART && b_k == 1 + (kind == WORDS), l0 = 0;
+    int64_t whole = along ? columns / LANES * LANES : 0, deep = k / LANES * LANES;
+    if (b_n == 1 && b_k >= 2 * LANES) /* columns past the last are those of the next row, and in vain */
+        for (; l0 + 1 < k; l0++)
+            for (int j = 0; j < vectors; j++)
+                STORE(out + l0 * width + j * LANES, NAME(load)(b, l0 * b_k + j * LANES, apart, kind));
     for (int64_t j = 0; j < whole; j += LANES)
         for (int64_t l = 0; l < deep; l += LANES)
-            NAME(turn)(b + j * b_n + l, b_n, out + l * width + j, width);
+            NAME(turn_as)(b, j * b_n + l * b_k, b_n, kind, out + l * width + j, width);
     for (int64_t j = 0; j < columns; j++)
-        for (int64_t l = j < whole ? deep : 0; l < k; l++)
-            out[l * width + j] = b[j * b_n + l * b_k];
-    for (int64_t l = 0; l < k; l++)
+        for (int64_t l = j < whole ? deep : l0; l < k; l++)
+            out[l * width + j] = NAME(one)(b, j * b_n + l * b_k, apart, kind);
+    for (int64_t l = l0; l < k; l++)
         for (int64_t j = columns; j < width; j++)
             out[l * width + j] = 0;
+}
+
+static void NAME(pack_columns)(
+    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, int vectors, T *out)
+{
+    NAME(pack_columns_as)(b, b_k, b_n, 0, PLAIN, columns, k, vectors, out);
 }
 
 /* The vectors of the next tile, where so many columns are left: as equal as can be, since a tile of
@@ -236,34 +392,80 @@ static inline int NAME(next)(int64_t columns)
     return vectors == 4 ? 2 : vectors < 3 ? (int)vectors : 3;
 }
 
-static void NAME(pack_tiles)(
-    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, T *out)
+/* `odd`: whether the last word of K has one element. */
+static void NAME(pack_tiles_of)(
+    const void *b, int64_t b_k, int64_t b_n, int64_t apart, int kind, int odd, int64_t columns, int64_t k,
+    T *out)
 {
     for (int64_t j = 0; j < columns;) {
         int vectors = NAME(next)(columns - j);
-        int64_t wide = (int64_t)vectors * LANES, left = columns - j;
-        NAME(pack_columns)(b + j * b_n, b_k, b_n, left < wide ? left : wide, k, vectors, out + j * k);
+        int64_t wide = (int64_t)vectors * LANES, some = columns - j < wide ? columns - j : wide;
+        const void *first = NAME(place)(b, j * b_n, kind);
+        BY_KIND(kind, NAME(pack_columns_as)(first, b_k, b_n, apart, KIND, some, k - odd, vectors, out + j * k));
+        if (odd)
+            NAME(pack_columns_as)(NAME(place)(first, (k - 1) * b_k, kind), 0, b_n, 0, ALONE, some, 1, vectors,
+                                  out + j * k + (k - 1) * wide);
         j += wide;
     }
 }
 
-/* What is done with a finished part of C */
-
-static void NAME(finish)(
-    const Product *p, T *c, const T *added, int64_t rows, int64_t columns)
+static void NAME(pack_tiles)(
+    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, T *out)
 {
-    for (int64_t i = 0; i < rows; i++) {
-        T *row = c + i * p->c_m;
-        const T *other = added + i * p->added_m;
-        if (p->added && p->relu)
-            for (int64_t j = 0; j < columns; j++)
-                row[j] = row[j] + other[j] <= 0 ? 0 : row[j] + other[j]; /* NaN stays */
-        else if (p->added)
-            for (int64_t j = 0; j < columns; j++)
-                row[j] += other[j];
-        else if (p->relu)
-            for (int64_t j = 0; j < columns; j++)
-                row[j] = row[j] <= 0 ? 0 : row[j];
+    NAME(pack_tiles_of)(b, b_k, b_n, 0, PLAIN, 0, columns, k, out);
+}
+
+/* What is done with a finished part of C, which is that of a pair from row `i` and column `j` on */
+
+INLINE Vec NAME(finished)(const Product *p, Vec v, const void *added, int64_t at, const int kind)
+{
+    if (p->added) {
+        T some[LANES];
+        if (kind != PLAIN) /* as the product alone would be, which may be infinite */
+            NAME(store)(some, 0, v, kind), v = NAME(load)(some, 0, 0, kind);
+        v += NAME(load)(added, at, 0, kind);
+    }
+    if (p->relu)
+        v = (Vec)((NAME(Places))v & ~(NAME(Places))(v <= 0)); /* NaN stays */
+    return v;
+}
+
+INLINE void NAME(finish_as)(
+    const Product *p, const T *c, int64_t c_m, void *out, const void *added, int64_t rows,
+    int64_t columns, const int kind)
+{
+    const size_t size = kind == PLAIN ? sizeof(T) : 2;
+    int64_t whole = columns / LANES * LANES, rest = columns - whole;
+    for (int64_t i = 0; i < rows; i++, c += c_m) {
+        for (int64_t j = 0; j < whole; j += LANES)
+            NAME(store)(out, i * p->c_m + j,
+                        NAME(finished)(p, LOAD(c + j), added, i * p->added_m + j, kind), kind);
+        if (rest) {
+            T some[LANES] = {0}, other[LANES] = {0};
+            memcpy(some, c + whole, (size_t)rest * sizeof(T));
+            if (p->added)
+                memcpy(other, NAME(place)(added, i * p->added_m + whole, kind), (size_t)rest * size);
+            NAME(store)(some, 0, NAME(finished)(p, LOAD(some), other, 0, kind), kind);
+            memcpy((void *)NAME(place)(out, i * p->c_m + whole, kind), some, (size_t)rest * size);
+        }
+    }
+}
+
+/* `c`: of floats, or that part of C itself. */
+static void NAME(finish)(
+    const Product *p, const T *c, int64_t c_m, int64_t pair, int64_t i, int64_t j, int64_t rows, int64_t columns)
+{
+    if (p->c_kind == PLAIN && !p->added && !p->relu)
+        return;
+    void *out = (void *)NAME(place)(p->c, NAME(offset)(p, p->c_batch, pair) + i * p->c_m + j, p->c_kind);
+    const void *added = p->added
+        ? NAME(place)(p->added, NAME(offset)(p, p->added_batch, pair) + i * p->added_m + j, p->c_kind) : NULL;
+    switch (p->c_kind) {
+#if defined(NARROW)
+    case BFLOAT16: NAME(finish_as)(p, c, c_m, out, added, rows, columns, BFLOAT16); return;
+    case FLOAT16: NAME(finish_as)(p, c, c_m, out, added, rows, columns, FLOAT16); return;
+#endif
+    default: NAME(finish_as)(p, c, c_m, out, added, rows, columns, PLAIN);
     }
 }
 
@@ -283,23 +485,25 @@ typedef struct {
 } NAME(Plan);
 #define Plan NAME(Plan)
 
-static int64_t NAME(up)(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-/* Where an operand of pair `index` begins, in elements. */
-static int64_t NAME(offset)(const Product *p, const int64_t *strides, int64_t index)
-{
-    int64_t at = 0;
-    for (int axis = BATCH_AXES - 1; axis >= 0; axis--) {
-        at += index % p->batch[axis] * strides[axis];
-        index /= p->batch[axis];
-    }
-    return at;
-}
-
 static int64_t NAME(panel)(const Plan *plan, int64_t part)
 {
     int64_t left = plan->p->k - part * plan->depth;
     return left < plan->depth ? left : plan->depth;
+}
+
+static void NAME(pack_a)(const Product *p, int64_t first, int64_t rows, int64_t k, int last, T *out)
+{
+    int odd = p->odd && last;
+    const void *a = NAME(place)(p->a, first, p->a_kind);
+    BY_KIND(p->a_kind, NAME(pack_rows_as)(a, p->a_m, p->a_k, p->a_apart, KIND, rows, k - odd, out));
+    if (odd)
+        NAME(pack_rows_as)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, 0, ALONE, rows, 1, out + (k - 1) * ROWS);
+}
+
+static void NAME(pack_b)(const Product *p, int64_t first, int64_t columns, int64_t k, int last, T *out)
+{
+    NAME(pack_tiles_of)(NAME(place)(p->b, first, p->b_kind), p->b_k, p->b_n, p->b_apart, p->b_kind,
+                        p->odd && last, columns, k, out);
 }
 
 /* Of A, packed: part by part of K, and in each by tiles of rows; of B by tiles of columns. */
@@ -308,13 +512,12 @@ static void NAME(pack_a_part)(void *work, int64_t index)
     Plan *plan = work;
     const Product *p = plan->p;
     int64_t tiles = (p->m + ROWS - 1) / ROWS, pair = index / tiles, i = index % tiles * ROWS;
-    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, plan->a_each ? pair : 0);
+    int64_t first = NAME(offset)(p, p->a_batch, plan->a_each ? pair : 0) + i * p->a_m;
     T *out = plan->a + pair * plan->a_each;
-    int64_t rows = p->m - i < ROWS ? p->m - i : ROWS;
     for (int64_t part = 0; part < plan->parts; part++) {
         int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
-        NAME(pack_rows)(a + i * p->a_m + from * p->a_k, p->a_m, p->a_k, rows, k,
-                        out + from * tiles * ROWS + i * k);
+        NAME(pack_a)(p, first + from * p->a_k, p->m - i, k, from + k == p->k,
+                     out + from * tiles * ROWS + i * k);
     }
 }
 
@@ -323,13 +526,13 @@ static void NAME(pack_b_part)(void *work, int64_t index)
     Plan *plan = work;
     const Product *p = plan->p;
     int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
-    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, plan->b_each ? pair : 0);
+    int64_t first = NAME(offset)(p, p->b_batch, plan->b_each ? pair : 0) + j0 * p->b_n;
     T *out = plan->b + pair * plan->b_each;
     int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
     for (int64_t part = 0; part < plan->parts; part++) {
         int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
-        NAME(pack_tiles)(b + j0 * p->b_n + from * p->b_k, p->b_k, p->b_n, columns, k,
-                         out + from * plan->width + j0 * k);
+        NAME(pack_b)(p, first + from * p->b_k, columns, k, from + k == p->k,
+                     out + from * plan->width + j0 * k);
     }
 }
 
@@ -345,27 +548,32 @@ static void NAME(task)(void *work, int64_t index)
     int64_t rows = p->m - i0 < plan->rows ? p->m - i0 : plan->rows;
     if (rows <= 0 || columns <= 0)
         return;
-    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, pair);
-    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
+    int64_t a_first = NAME(offset)(p, p->a_batch, pair) + i0 * p->a_m;
+    int64_t b_first = NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
+    /* What is rounded in the end is summed beside: a row of tiles, or all where there are parts. */
     T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + i0 * p->c_m + j0;
-    const T *added = p->added
-        ? (const T *)p->added + NAME(offset)(p, p->added_batch, pair) + i0 * p->added_m + j0 : NULL;
+    int64_t c_m = p->c_m, c_tile = c_m;
+    if (p->c_kind != PLAIN) {
+        c_m = NAME(up)(columns, LANES), c_tile = plan->parts > 1 ? c_m : 0;
+        c = stretto_scratch(SLOT_C, (size_t)((c_tile ? NAME(up)(rows, ROWS) : ROWS) * c_m) * sizeof(T));
+    }
     int64_t a_tiles = (p->m + ROWS - 1) / ROWS;
+    int packed = plan->a_in_place ? 0 : p->a_kind < WORDS ? 1 : 2;
     T edge[ROWS * COLUMNS] __attribute__((aligned(64)));
     T *own_a = plan->a || plan->a_in_place
         ? NULL : stretto_scratch(SLOT_A, (size_t)(ROWS * plan->depth) * sizeof(T));
     T *own_b = plan->b ? NULL
         : stretto_scratch(SLOT_B, (size_t)((plan->in_place ? LANES : NAME(up)(columns, LANES)) * plan->depth) * sizeof(T));
-    if ((!own_a && !plan->a && !plan->a_in_place) || (!own_b && !plan->b)) {
+    if (!c || (!own_a && !plan->a && !plan->a_in_place) || (!own_b && !plan->b)) {
         plan->failed = 1;
         return;
     }
     for (int64_t part = 0; part < plan->parts; part++) {
         int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
-        const T *b_part = b + from * p->b_k;
+        const T *b_part = (const T *)p->b + b_first + from * p->b_k;
         int64_t ragged = columns % LANES, last = columns - ragged;
         if (!plan->b && !plan->in_place)
-            NAME(pack_tiles)(b_part, p->b_k, p->b_n, columns, k, own_b);
+            NAME(pack_b)(p, b_first + from * p->b_k, columns, k, from + k == p->k, own_b);
         else if (!plan->b && ragged)
             NAME(pack_columns)(b_part + last, p->b_k, 1, ragged, k, 1, own_b);
         for (int64_t i = 0; i < rows; i += ROWS) {
@@ -374,11 +582,10 @@ static void NAME(task)(void *work, int64_t index)
             if (plan->a)
                 a_tile = plan->a + pair * plan->a_each + from * a_tiles * ROWS + (i0 + i) * k;
             else {
-                a_tile = a + (i0 + i) * p->a_m + from * p->a_k;
-                if (!plan->a_in_place) {
-                    NAME(pack_rows)(a_tile, p->a_m, p->a_k, height, k, own_a);
-                    a_tile = own_a;
-                }
+                int64_t first = a_first + i * p->a_m + from * p->a_k;
+                a_tile = plan->a_in_place ? (const T *)p->a + first : own_a;
+                if (!plan->a_in_place)
+                    NAME(pack_a)(p, first, p->m - i0 - i, k, from + k == p->k, own_a);
             }
             int64_t j = 0;
             while (j < columns) {
@@ -393,52 +600,69 @@ static void NAME(task)(void *work, int64_t index)
                     b_tile = b_part + j, b_k = p->b_k;
                 else
                     b_tile = own_b;
-                T *to = c + i * p->c_m + j;
-                if (j + wide <= columns) {
-                    NAME(tile_of)(height, vectors, !plan->a_in_place, a_tile, p->a_m, p->a_k,
-                                  b_tile, b_k, k, to, p->c_m, part > 0);
+                T *to = c + i * c_tile + j;
+                if (j + wide <= columns || p->c_kind != PLAIN) {
+                    NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k, to,
+                                  c_m, part > 0);
                 } else {
                     int64_t left = columns - j;
-                    NAME(tile_of)(height, vectors, !plan->a_in_place, a_tile, p->a_m, p->a_k,
-                                  b_tile, b_k, k, edge, COLUMNS, 0);
+                    NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k,
+                                  edge, COLUMNS, 0);
                     for (int r = 0; r < height; r++)
                         for (int64_t q = 0; q < left; q++)
-                            to[r * p->c_m + q] = (part ? to[r * p->c_m + q] : 0) + edge[r * COLUMNS + q];
+                            to[r * c_m + q] = (part ? to[r * c_m + q] : 0) + edge[r * COLUMNS + q];
                 }
                 j += wide;
             }
             if (part == plan->parts - 1) /* while they are near */
-                NAME(finish)(p, c + i * p->c_m, added + i * p->added_m, height, columns);
+                NAME(finish)(p, c + i * c_tile, c_m, pair, i0 + i, j0, height, columns);
         }
     }
 }
 
+/* Where all rows of C are summed: there, or beside where they are rounded in the end. */
+static T *NAME(sums)(Plan *plan, int64_t columns, int64_t pair, int64_t j0, int64_t *c_m)
+{
+    const Product *p = plan->p;
+    if (p->c_kind == PLAIN)
+        return (T *)p->c + NAME(offset)(p, p->c_batch, pair) + j0;
+    *c_m = columns;
+    T *c = stretto_scratch(SLOT_C, (size_t)(p->m * columns) * sizeof(T));
+    plan->failed |= !c;
+    return c;
+}
+
 /* A few rows times columns that lie along K */
 
-static inline __attribute__((always_inline)) void NAME(along)(
-    const int rows, const int columns, const T *a, int64_t a_m, const T *b, int64_t b_n, int64_t k,
-    T *c, int64_t c_m)
+INLINE void NAME(along)(
+    const int rows, const int columns, const int kind, const void *a, int64_t a_m, const void *b,
+    int64_t b_n, int64_t k, T *c, int64_t c_m)
 {
+    const int pairs = kind == WORDS, step = pairs ? 2 * LANES : LANES;
     Vec sum[4][4];
     T rest[4][4];
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++)
             sum[i][j] = (Vec){0}, rest[i][j] = 0;
     int64_t l = 0;
-    for (; l + LANES <= k; l += LANES) {
+    for (; l + step <= k; l += step) {
         Vec right[4];
-        for (int j = 0; j < columns; j++)
-            __builtin_prefetch(b + (j + columns) * b_n + l), right[j] = LOAD(b + j * b_n + l);
+        for (int j = 0; j < columns; j++) {
+            __builtin_prefetch(NAME(place)(b, (j + columns) * b_n + l, kind));
+            right[j] = NAME(load)(b, j * b_n + l, 0, kind);
+        }
         for (int i = 0; i < rows; i++) {
-            Vec left = LOAD(a + i * a_m + l);
-            for (int j = 0; j < columns; j++)
-                sum[i][j] += left * right[j];
+            Vec left = NAME(load)(a, i * a_m + l, 0, kind);
+            for (int j = 0; j < columns; j++) {
+                MULTIPLIED(sum[i][j], left, right[j]);
+            }
         }
     }
+    const int alone = pairs ? BFLOAT16 : kind;
     for (; l < k; l++)
         for (int i = 0; i < rows; i++)
             for (int j = 0; j < columns; j++)
-                rest[i][j] += a[i * a_m + l] * b[j * b_n + l];
+                rest[i][j] += NAME(one)(a, i * a_m + l, 0, alone) * NAME(one)(b, j * b_n + l, 0, alone);
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < columns; j++) {
             T total[LANES];
@@ -458,52 +682,51 @@ static void NAME(few_rows)(void *work, int64_t index)
     int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
     if (columns <= 0)
         return;
-    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, pair);
-    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
-    T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + j0;
-    for (int64_t j = 0; j < columns; j += 4) {
-        int wide = columns - j < 4 ? (int)(columns - j) : 4;
-        const T *right = b + j * p->b_n;
+    int64_t a_m = p->a_m, b_n = p->b_n, c_m = p->c_m;
+    const void *a = NAME(place)(p->a, NAME(offset)(p, p->a_batch, pair), p->a_kind);
+    const void *b = NAME(place)(p->b, NAME(offset)(p, p->b_batch, pair) + j0 * b_n, p->b_kind);
+    T *c = NAME(sums)(plan, columns, pair, j0, &c_m);
+    for (int64_t j = 0, wide; j < columns && c; j += wide) {
+        wide = columns - j < 4 ? 1 : 4;
+        const void *right = NAME(place)(b, j * b_n, p->b_kind);
         for (int64_t i = 0; i < p->m; i += 4) {
             int high = p->m - i < 4 ? (int)(p->m - i) : 4;
-            const T *left = a + i * p->a_m;
-            T *to = c + i * p->c_m + j;
+            const void *left = NAME(place)(a, i * a_m, p->a_kind);
+            T *to = c + i * c_m + j;
 #define ALONG(r, v)                                                                                \
     case 8 * (r) + (v):                                                                            \
-        NAME(along)(r, v, left, p->a_m, right, p->b_n, p->k, to, p->c_m);                          \
+        NAME(along)(r, v, KIND, left, a_m, right, b_n, p->k, to, c_m);                             \
         break;
-            switch (8 * high + wide) {
-                ALONG(1, 1) ALONG(1, 2) ALONG(1, 3) ALONG(1, 4)
-                ALONG(2, 1) ALONG(2, 2) ALONG(2, 3) ALONG(2, 4)
-                ALONG(3, 1) ALONG(3, 2) ALONG(3, 3) ALONG(3, 4)
-                ALONG(4, 1) ALONG(4, 2) ALONG(4, 3) ALONG(4, 4)
-            }
+            BY_KIND(p->a_kind, switch (8 * high + wide) {
+                ALONG(1, 1) ALONG(1, 4) ALONG(2, 1) ALONG(2, 4)
+                ALONG(3, 1) ALONG(3, 4) ALONG(4, 1) ALONG(4, 4)
+            })
 #undef ALONG
         }
     }
-    const T *added = p->added
-        ? (const T *)p->added + NAME(offset)(p, p->added_batch, pair) + j0 : NULL;
-    NAME(finish)(p, c, added, p->m, columns);
+    if (c)
+        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns);
 }
 
 /* A row or a few times B, row by row of B, which is read once, in the order in which it lies. */
 
-static inline __attribute__((always_inline)) void NAME(along_rows)(
-    const int rows, const int deep, const T *a, int64_t a_m, int64_t a_k, const T *b, int64_t b_k,
-    int64_t columns, T *c, int64_t c_m, int add)
+INLINE void NAME(along_rows)(
+    const int rows, const int deep, const int kind, const void *a, int64_t a_m, int64_t a_k,
+    const void *b, int64_t b_k, int64_t columns, T *c, int64_t c_m, int add)
 {
     T left[4][8];
 UNROLL
     for (int i = 0; i < rows; i++)
 UNROLL
         for (int l = 0; l < deep; l++)
-            left[i][l] = a[i * a_m + l * a_k];
+            left[i][l] = NAME(one)(a, i * a_m + l * a_k, 0, kind);
     int64_t j = 0;
     for (; j + LANES <= columns; j += LANES) {
         Vec right[8];
 UNROLL
         for (int l = 0; l < deep; l++)
-            __builtin_prefetch(b + (l + deep) * b_k + j), right[l] = LOAD(b + l * b_k + j);
+            __builtin_prefetch(NAME(place)(b, (l + deep) * b_k + j, kind)),
+                right[l] = NAME(load)(b, l * b_k + j, 0, kind);
 UNROLL
         for (int i = 0; i < rows; i++) {
             Vec sum = {0};
@@ -519,7 +742,7 @@ UNROLL
         for (int i = 0; i < rows; i++) {
             T sum = add ? c[i * c_m + j] : 0;
             for (int l = 0; l < deep; l++)
-                sum += left[i][l] * b[l * b_k + j];
+                sum += left[i][l] * NAME(one)(b, l * b_k + j, 0, kind);
             c[i * c_m + j] = sum;
         }
 }
@@ -532,26 +755,25 @@ static void NAME(thin)(void *work, int64_t index)
     int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
     if (columns <= 0)
         return;
-    const T *a = (const T *)p->a + NAME(offset)(p, p->a_batch, pair);
-    const T *b = (const T *)p->b + NAME(offset)(p, p->b_batch, pair) + j0;
-    T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + j0;
-    for (int64_t l = 0; l < p->k;) {
+    int64_t c_m = p->c_m;
+    const void *a = NAME(place)(p->a, NAME(offset)(p, p->a_batch, pair), p->a_kind);
+    const void *b = NAME(place)(p->b, NAME(offset)(p, p->b_batch, pair) + j0, p->b_kind);
+    T *c = NAME(sums)(plan, columns, pair, j0, &c_m);
+    for (int64_t l = 0; l < p->k && c;) {
         int deep = p->k - l >= 8 ? 8 : 1;
-        const T *left = a + l * p->a_k, *right = b + l * p->b_k;
+        const void *left = NAME(place)(a, l * p->a_k, p->a_kind), *right = NAME(place)(b, l * p->b_k, p->b_kind);
 #define THIN(r, d)                                                                                 \
     case 16 * (r) + (d):                                                                           \
-        NAME(along_rows)(r, d, left, p->a_m, p->a_k, right, p->b_k, columns, c, p->c_m, l > 0);    \
+        NAME(along_rows)(r, d, KIND, left, p->a_m, p->a_k, right, p->b_k, columns, c, c_m, l > 0); \
         break;
-        switch (16 * p->m + deep) {
-            THIN(1, 1) THIN(2, 1) THIN(3, 1) THIN(4, 1)
-            THIN(1, 8) THIN(2, 8) THIN(3, 8) THIN(4, 8)
-        }
+        BY_FLOAT(p->a_kind, switch (16 * p->m + deep) {
+            THIN(1, 1) THIN(2, 1) THIN(3, 1) THIN(1, 8) THIN(2, 8) THIN(3, 8)
+        })
 #undef THIN
         l += deep;
     }
-    const T *added = p->added
-        ? (const T *)p->added + NAME(offset)(p, p->added_batch, pair) + j0 : NULL;
-    NAME(finish)(p, c, added, p->m, columns);
+    if (c)
+        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns);
 }
 
 /* The whole */
@@ -575,11 +797,19 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
     double work = (double)pairs * (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
     int64_t threads = work <= SMALL ? 1 : stretto_threads(frame);
     Plan plan = {.p = p, .wide = 1, .tall = 1, .rows = p->m, .columns = p->n};
+    Product words = *p;
     Part *few = NULL;
     if (p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1))
         few = NAME(few_rows);
     else if (p->m <= 3 && p->b_n == 1 && p->k)
         few = NAME(thin);
+    if (WITH_PAIRS && stretto_pairs && p->a_kind == BFLOAT16 && few != NAME(thin) && p->k > 1) {
+        words.a_kind = p->a_k == 1 ? WORDS : APART, words.b_kind = p->b_k == 1 ? WORDS : APART;
+        words.a_apart = p->a_k, words.b_apart = p->b_k;
+        if (!few)
+            words.a_k *= 2, words.b_k *= 2, words.odd = p->k % 2, words.k = (p->k + 1) / 2;
+        plan.p = p = &words;
+    }
     if (few) {
         int64_t parts = threads == 1 ? 1 : (4 * threads + pairs - 1) / pairs;
         plan.columns = NAME(up)((p->n + parts - 1) / parts, 4 * LANES);
@@ -589,12 +819,12 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
                 few(&plan, i);
         else
             stretto_parallel(frame, pairs * plan.wide, few, &plan);
-        return 0;
+        return plan.failed ? -1 : 0;
     }
     plan.parts = p->k > DEPTH ? (p->k + DEPTH - 1) / DEPTH : 1;
     plan.depth = plan.parts > 1 ? NAME(up)((p->k + plan.parts - 1) / plan.parts, 16) : p->k;
-    plan.in_place = p->b_n == 1 && p->m < UNPACKED;
-    plan.a_in_place = p->a_k == 1 && p->n <= COLUMNS;
+    plan.in_place = p->b_kind == PLAIN && p->b_n == 1 && p->m < UNPACKED;
+    plan.a_in_place = p->a_kind == PLAIN && p->a_k == 1 && p->n <= COLUMNS;
     int64_t each = threads == 1 || pairs >= 4 * threads ? 1 : (2 * threads + pairs - 1) / pairs;
     if (p->n >= COLUMNS * 2 * each || p->n >= p->m || each == 1) {
         int64_t cut = (p->n + each - 1) / each;
@@ -657,3 +887,9 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
 #undef AHEAD
 #undef SMALL
 #undef MOST_SCRATCH
+#undef INLINE
+#undef BY_KIND
+#undef MULTIPLIED
+#undef WITH_PAIRS
+#undef BY_FLOAT
+#undef CASE_OF

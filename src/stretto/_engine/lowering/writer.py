@@ -16,7 +16,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.core.program import Var
 from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import ArrayType, array_type, bytes_of, kind_of
-from stretto._engine.kernels import DTYPES
+from stretto._engine.kernels import multiplies
 from stretto._engine.lowering import attention, convolutions
 from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
 from stretto._engine.lowering.text import (
@@ -508,9 +508,9 @@ class Writer:
         cut off at zero.
         """
         (out,) = self.outs
-        if out.dtype not in DTYPES or not self.has_kernels or self._scalars:
+        if not self.has_kernels or self._scalars:
             return None
-        if not x.type.dtype == y.type.dtype == out.dtype:
+        if not multiplies(x.type.dtype, y.type.dtype, out.dtype):
             return None
         operands = [x, y, *added]
         (base_x, view_x), (base_y, view_y), *others = map(self.lies_in, operands)

@@ -31,6 +31,7 @@ from stretto._engine.core.rewriting import (
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
 from stretto._engine.kernels import kernels
+from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import Comparison, Select, gt, select, zeros_like
@@ -518,6 +519,10 @@ def _after_counting(x: Any) -> Any:
     never = gt(reduce_min(common), 0)
     if x.size < _LARGE_OUTPUT:
         return select(broadcast_to(never, x.shape), zeros_like(x), x)
+    if kind_of(x.dtype) == "float" and x.dtype.itemsize < 4:
+        # XLA would make floats of all elements, to write one.
+        bits = bitcast_convert_type(x, np.dtype(f"uint{8 * x.dtype.itemsize}"))
+        return bitcast_convert_type(_after_counting(bits), x.dtype)
     begin = slice_in_dim(reshape(x, (x.size,)), 0, 1)
     kept = select(broadcast_to(never, (1,)), zeros_like(begin), begin)
     return dynamic_update_slice(x, reshape(kept, (1,) * x.ndim), (0,) * x.ndim)

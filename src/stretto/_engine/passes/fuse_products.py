@@ -9,7 +9,7 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.rewriting import drop_dead, remember, with_equations
-from stretto._engine.kernels import DTYPES
+from stretto._engine.kernels import multiplies
 from stretto._engine.ops.arithmetic import Add
 from stretto._engine.ops.comparison import Le, Select
 from stretto._engine.ops.contract import DotGeneral
@@ -73,8 +73,7 @@ def _is_product(e: Equation) -> bool:
     return (
         isinstance(primitive, DotGeneral)
         and primitive.precision is None
-        and e.outputs[0].type.dtype in DTYPES
-        and all([a.type.dtype == e.outputs[0].type.dtype for a in e.inputs])
+        and multiplies(*[a.type.dtype for a in (*e.inputs, *e.outputs)])
     )
 
 

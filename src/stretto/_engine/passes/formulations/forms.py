@@ -34,7 +34,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.higher_order.loops import map_
-from stretto._engine.kernels import DTYPES, kernels
+from stretto._engine.kernels import kernels, multiplies
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convolution.formulation import formulation
@@ -350,8 +350,8 @@ def _in_kernel(op: DotGeneral, dtype: np.dtype) -> bool:
 
     It reads members, and what they share, as they lie: nothing is repeated or laid out anew.
     """
-    usual = op.precision is None and op.preferred is None
-    return usual and dtype in DTYPES and kernels is not None and config.kernels
+    usual = op.precision is None and multiplies(dtype, dtype, op.preferred or dtype)
+    return usual and kernels is not None and config.kernels
 
 
 def _batched_time(
