@@ -1,10 +1,11 @@
 """Random products by our kernels, beside NumPy in float64: values, derivatives, members, bits.
 
 ``make kernels-storm ARGS="--minutes 20 --seed 0"``. Each is an einsum of random letters and sizes,
-of float32 or float64, some operands turned, repeated or in a slice of a larger array, with a bias,
-a residual or a cut at zero behind it, alone or for the members of an ensemble. Some hold NaN,
-infinities and numbers at the ends of the range. Values and both derivatives are held to NumPy's;
-the same program without kernels must agree in what is finite. ``storms`` says how they run.
+of floats of 16 to 64 bits, narrow ones also with results of 32, some operands turned, repeated or
+in a slice of a larger array, with a bias, a residual or a cut at zero behind it, alone or for the
+members of an ensemble. Some hold NaN, infinities and numbers at the ends of the range. Values and
+both derivatives are held to NumPy's; the same program without kernels must agree in what is finite.
+``storms`` says how they run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 import stretto as st
@@ -25,6 +27,7 @@ __all__ = ["Case", "disagreement", "draw_case", "results"]
 
 _SIZES = (1, 1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 63, 65, 100, 130)
 _MOST = 400_000
+_NARROW = ("bfloat16", "float16")
 
 
 class Case(NamedTuple):
@@ -39,13 +42,16 @@ class Case(NamedTuple):
     ways: tuple[str, str]
     special: bool
     seed: int
+    wide: bool
+    """Whether the product of narrow floats is to be in float32."""
 
     @property
     def words(self) -> str:
         """The case in a line."""
         shapes = {c: n for c, n in self.sizes.items() if c in self.spec}
         return (
-            f"{self.dtype} {self.spec} {shapes}, {self.follows or 'alone'}, members own "
+            f"{self.dtype}{' to float32' if self.wide else ''} {self.spec} {shapes}, "
+            f"{self.follows or 'alone'}, members own "
             f"{self.members}, operands {self.ways}{', special numbers' if self.special else ''}"
         )
 
@@ -80,7 +86,7 @@ def draw_case(seed: int) -> Case:
     return Case(
         f"{''.join(x)},{''.join(y)}->{''.join(out)}",
         sizes,
-        rng.choice(("float32", "float32", "float64")),
+        dtype := rng.choice(("float32", "float32", "float64", "bfloat16", "float16")),
         rng.choice(("", "", "bias", "residual", "relu", "bias, relu", "turned")),
         rng.choice(((False, False), (True, True), (True, False), (False, True))),
         (
@@ -89,6 +95,7 @@ def draw_case(seed: int) -> Case:
         ),
         rng.random() < 0.15,
         seed,
+        dtype in _NARROW and rng.random() < 0.4,
     )
 
 
@@ -131,7 +138,8 @@ def _function(case: Case, numbers: Any) -> Any:
                 np.broadcast_to(v[:1], v.shape) if way == "repeated" and v.ndim > 1 else v
                 for v, way in zip((x, y), case.ways, strict=True)
             )
-        out = numbers.einsum(case.spec, x, y)
+        preferred = {"preferred_element_type": "float32"} if case.wide and numbers is snp else {}
+        out = numbers.einsum(case.spec, x, y, **preferred)
         if "bias" in case.follows or case.follows == "residual":
             out = out + added
         if "relu" in case.follows:
@@ -178,16 +186,18 @@ def disagreement(case: Case, got: Sequence[np.ndarray], arrays: Sequence[np.ndar
         plain = results(case, arrays)
     with np.errstate(all="ignore"):
         wanted = [expected(case, arrays), *plain[1:]]
-        eps = np.finfo(case.dtype).eps
+        # Of a few roundings: sums of narrow floats are in float32.
+        rounding = {d: 3 * float(ml_dtypes.finfo(d).eps) for d in _NARROW}
         for name, a, b, c in zip(("values", "x'", "y'"), got, wanted, plain, strict=True):
             if a.shape != b.shape or a.dtype != c.dtype:
                 return f"{name}: {a.dtype}{a.shape}, expected {c.dtype}{b.shape}"
             if (np.isnan(a) != np.isnan(b)).any() or (np.isinf(a) != np.isinf(b)).any():
                 return f"{name}: other elements are not finite"
             finite = np.isfinite(b)
-            apart = np.abs(a - b)[finite].max(initial=0)
-            size = np.abs(b)[finite].max(initial=0)
-            if apart > 60 * eps * (size + 1):
+            apart = np.abs(a.astype(float) - b.astype(float))[finite].max(initial=0)
+            size = float(np.abs(b)[finite].max(initial=0))
+            bound = rounding.get(a.dtype.name) or 60 * np.finfo(a.dtype).eps
+            if apart > bound * (size + 1):
                 return f"{name}: apart by {apart:.3g} of {size:.3g}"
     return ""
 

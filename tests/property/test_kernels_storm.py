@@ -30,6 +30,7 @@ def test_a_wrong_number_is_found():
 
 def test_what_is_drawn():
     cases = [draw_case(seed) for seed in range(300)]
-    assert {c.dtype for c in cases} == {"float32", "float64"}
+    assert {c.dtype for c in cases} == {"float32", "float64", "bfloat16", "float16"}
+    assert {c.dtype for c in cases if c.wide} == {"bfloat16", "float16"}
     assert {c.follows for c in cases} >= {"bias", "residual", "relu", "turned"}
     assert any(c.special for c in cases) and len({c.members for c in cases}) == 4

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -103,6 +104,50 @@ def test_reversed_windows_are_read_where_they_lie(axes):
     got = f(x, w)
     with st.config(kernels=False):
         close(got, f(x, w), np.float32)
+
+
+@with_kernels
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16], ids=["bf16", "f16"])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_narrow_floats_are_summed_in_float32(seed, wide, dtype):
+    """Values and gradients are within half a last place, and rounding of float32."""
+    image, kernel, options = geometry(seed)
+    if seed % 2:  # whole pairs of features
+        groups = options["feature_group_count"]
+        image, kernel = (image[0], 18 * groups, *image[2:]), (kernel[0], 18, *kernel[2:])
+    preferred = np.float32 if wide else None
+    f = functools.partial(lax.conv_general_dilated, preferred_element_type=preferred, **options)
+    exact = functools.partial(lax.conv_general_dilated, **options)
+    x, w = drawn(*image, dtype=dtype), drawn(*kernel, dtype=dtype, seed=1)
+    ct = drawn(*f(x, w).shape, dtype=preferred or dtype, seed=2)
+    got = st.jit(values_and_gradients(f))(x, w, ct)
+    with st.config(enable_x64=True, kernels=False):
+        both = st.jit(values_and_gradients(exact))
+        expected = both(*[v.astype(float) for v in (x, w, ct)])
+        sizes = both(*[np.abs(v.astype(float)) for v in (x, w, ct)])
+    for one, other, size, own in zip(
+        got, map(np.asarray, expected), sizes, (preferred or dtype, dtype, dtype), strict=True
+    ):
+        assert one.dtype == own
+        last = float(ml_dtypes.finfo(own).eps) / 2 * np.abs(other)
+        bound = 1.01 * last + 2e-6 * np.max(size, initial=0) + 1e-7
+        assert (np.abs(np.asarray(one).astype(float) - other) <= bound).all()
+
+
+@with_kernels
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16], ids=["bf16", "f16"])
+def test_narrow_floats_call_kernels_but_for_each_channel_alone(dtype):
+    f = lambda x, w: lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", feature_group_count=x.shape[1] // w.shape[1]
+    )
+    x = drawn(2, 32, 14, 14, dtype=dtype)
+    assert called(f, x, drawn(24, 32, 3, 3, dtype=dtype)) == 1
+    assert (
+        called(st.vmap(f), drawn(3, *x.shape, dtype=dtype), drawn(3, 24, 32, 3, 3, dtype=dtype))
+        == 1
+    )
+    assert called(f, x, drawn(32, 1, 3, 3, dtype=dtype)) == 0
 
 
 CASES = {
@@ -341,12 +386,12 @@ def test_bits_do_not_depend_on_the_threads():
 
 
 @with_kernels
-@pytest.mark.skipif(LEVEL != "avx512", reason="this processor has one level alone")
+@pytest.mark.skipif(not LEVEL.startswith("avx512"), reason="this processor has one level alone")
 def test_the_lower_level_passes_too():
     environment = {**os.environ, "STRETTO_KERNELS_LEVEL": "avx2"}
     found = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
-        + ["-k", "geometry or called or members or fewer or window or spread"],
+        + ["-k", "geometry or narrow or called or members or fewer or window or spread"],
         env=environment,
         cwd=ROOT,
         capture_output=True,

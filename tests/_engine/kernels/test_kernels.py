@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -59,6 +60,114 @@ def test_products_of_all_sizes_and_ways_to_lie(m, n, k, dtype):
             assert called(f, *operands) == 1, way
             close(st.jit(f)(*operands), expected, k, dtype)
         close(st.jit(lambda x, y: (x @ y).T)(x, y), expected.T, k, dtype)
+
+
+NARROW = pytest.mark.parametrize(
+    "dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)], ids=["bf16", "f16"]
+)
+
+
+def rounded_close(got, expected, sizes, depth, roundings=1):
+    """Within so many halves of a last place, and what sums in float32 of such sizes may be off."""
+    last = float(ml_dtypes.finfo(got.dtype).eps) / 2
+    bound = roundings * last * (np.abs(expected) + (0 if roundings == 1 else sizes)) * 1.01
+    bound = bound + 2 * np.finfo(np.float32).eps * np.sqrt(depth + 1) * sizes + 1e-7
+    assert (np.abs(np.asarray(got).astype(float) - expected) <= bound).all()
+
+
+@with_kernels
+@NARROW
+@pytest.mark.parametrize("wide", [False, True], ids=["", "to f32"])
+@pytest.mark.parametrize(("m", "n", "k"), [*SIZES, (100, 50, 2), (30, 20, 7)])
+def test_products_of_narrow_floats(m, n, k, wide, dtype):
+    """Whatever lies how, sums are those of float32, and are rounded once."""
+    x, y = drawn(m, k).astype(dtype), drawn(k, n, seed=1).astype(dtype)
+    expected = x.astype(float) @ y.astype(float)
+    sizes = np.abs(x.astype(float)) @ np.abs(y.astype(float))
+    out = np.float32 if wide else dtype
+    times = lambda x, y: snp.matmul(x, y, preferred_element_type=np.float32 if wide else None)
+    for way, (f, operands) in {
+        "as they are": (times, (x, y)),
+        "x turned": (lambda x, y: times(x.T, y), (np.ascontiguousarray(x.T), y)),
+        "y turned": (lambda x, y: times(x, y.T), (x, np.ascontiguousarray(y.T))),
+        "both": (lambda x, y: times(x.T, y.T), (x.T.copy(), y.T.copy())),
+    }.items():
+        assert called(f, *operands) == 1, way
+        got = st.jit(f)(*operands)
+        assert got.dtype == out
+        rounded_close(got, expected, sizes, k)
+
+
+@with_kernels
+@NARROW
+@pytest.mark.parametrize("axes", [(0, 0), (None, 0), (0, None)])
+def test_members_of_narrow_floats_are_one_call(axes, dtype):
+    x, y = drawn(5, 30, 41).astype(dtype), drawn(5, 41, 50, seed=1).astype(dtype)
+    args = [v if axis == 0 else v[0] for v, axis in zip((x, y), axes, strict=True)]
+    loss = lambda x, y: snp.sum(snp.matmul(x, y, preferred_element_type="float32") ** 2)
+    many = st.vmap(lambda x, y: x @ y, in_axes=axes)
+    slopes = st.vmap(st.grad(loss, argnums=(0, 1)), in_axes=axes)
+    assert called(many, *args) == 1
+    left, right = (a.astype(float) for a in args)
+    rounded_close(st.jit(many)(*args), left @ right, np.abs(left) @ np.abs(right), 41)
+    got = st.jit(slopes)(*args)
+    with st.config(kernels=False):
+        expected = st.jit(slopes)(*args)
+    for one, other in zip(got, map(np.asarray, expected), strict=True):
+        other = other.astype(float)
+        rounded_close(one, other, np.abs(other) + np.abs(other).max(), 50, 2)
+
+
+@with_kernels
+@NARROW
+@pytest.mark.parametrize("name", ["bias", "residual", "relu", "bias and relu"])
+@pytest.mark.parametrize(("m", "n", "k"), [(3, 200, 60), (20, 90, 64), (70, 33, 700)])
+def test_narrow_products_with_what_follows_them(m, n, k, name, dtype):
+    """Each operation rounds, as it does alone."""
+    f, _ = LAYERS[name]
+    args = [drawn(*s, seed=i).astype(dtype) for i, s in enumerate([(m, k), (k, n), (n,), (m, n)])]
+    text = st.jit(f).lower(*args).as_text()
+    assert text.count("stretto_product") == 1 and "stablehlo.add" not in text
+    wide = [a.astype(float) for a in args]
+    expected = wide[0] @ wide[1] + {"b": wide[2], "r": wide[3]}.get(name[:1], 0) * (
+        name[:2] != "re"
+    )
+    if name == "residual":
+        expected = wide[0] @ wide[1] + wide[3]
+    expected = np.maximum(expected, 0) if "relu" in name else expected
+    sizes = np.abs(wide[0]) @ np.abs(wide[1]) + 4
+    rounded_close(st.jit(f)(*args), expected, sizes, k, 2)
+
+
+@with_kernels
+@NARROW
+@pytest.mark.parametrize("m", [2, 40])
+def test_narrow_results_are_rounded_to_nearest_even(m, dtype):
+    """Ties too; what is too large is infinite, NaN stays, and small floats of 16 bits are kept."""
+    info = ml_dtypes.finfo(dtype)
+    with np.errstate(over="ignore"):
+        ulp, most = float(info.eps), float(info.max)
+        sums = [1 + ulp / 2, 1 + 3 * ulp / 2, -1 - ulp / 2, most * (1 + ulp / 8), -most * 2]
+        sums = np.array([*sums, np.nan, np.inf, -0.0, float(info.smallest_normal) * 1.5])
+        expected = sums.astype(np.float32).astype(dtype)
+    if dtype == np.float16:
+        sums = np.append(sums, [2.0**-24, 2.0**-15, 3 * 2.0**-25, 2.0**-25, 5 * 2.0**-26])
+        expected = np.append(expected, sums[9:].astype(np.float32).astype(dtype))
+    x = np.zeros((m, 80), dtype)
+    x[:, :3] = 1
+    y = np.zeros((3, sums.size), dtype)  # a sum of three exact parts
+    for part in range(3):
+        with np.errstate(over="ignore", invalid="ignore"):
+            y[part] = sums - (y[:part].astype(float).sum(0) if part else 0)
+        y[part] = np.where(np.isfinite(sums), np.clip(y[part].astype(float), -most, most), 0)
+    y[0] = np.where(np.isfinite(sums), y[0], sums)
+    y = np.concatenate([y, np.zeros((77, sums.size), dtype)])
+    y = np.tile(y, (1, 20))
+    f = lambda x, y: x @ y
+    assert called(f, x, y) == 1
+    got = np.asarray(st.jit(f)(x, y)).astype(float)
+    wanted = np.tile(expected.astype(float), 20)
+    np.testing.assert_array_equal(got, np.broadcast_to(wanted, got.shape))
 
 
 @with_kernels
@@ -241,7 +350,7 @@ def test_files_and_settings_and_small_products_go_without():
     with st.config(kernels=False):
         assert called(f, x) == 0
     assert called(f, x[:8, :8]) == 0
-    assert called(f, x.astype(np.float16)) == 0
+    assert called(f, x.astype(ml_dtypes.float8_e4m3fn)) == 0
     assert called(lambda x: st.lax.dot(x, x, precision="highest"), x) == 0
     assert "stretto_" not in st.export.stablehlo(f, x).text
 
@@ -276,7 +385,8 @@ def test_each_level_of_vectors_gives_the_same(tmp_path):
         "x, w = (r.standard_normal(s).astype('f') for s in ((70, 400), (400, 90)))\n"
         "y = st.jit(lambda x, w: x @ w)(x, w)\n"
         "few = st.jit(lambda x, w: x @ w)(x[:2], w)\n"
-        "np.save(sys.argv[1], np.concatenate([np.asarray(y), np.asarray(few)]))"
+        "half = st.jit(lambda x, w: x @ w)(x.astype(np.float16), w.astype(np.float16))\n"
+        "np.save(sys.argv[1], np.concatenate([np.asarray(v, 'f') for v in (y, half, few)]))"
     )
     found = []
     for number, variables in enumerate(
@@ -291,7 +401,7 @@ def test_each_level_of_vectors_gives_the_same(tmp_path):
         subprocess.run([sys.executable, "-c", code, str(file)], env=environment, check=True)
         found.append(np.load(file))
     for other in found[1:]:
-        assert other[:70].tobytes() == found[0][:70].tobytes()
+        assert other[:140].tobytes() == found[0][:140].tobytes()
         np.testing.assert_allclose(other, found[0], atol=1e-4)
 
 

@@ -25,12 +25,21 @@ def fused(function, *args):
     return program, [e for e in program.equations if isinstance(e.primitive, FusedProduct)]
 
 
+def narrow(x):
+    return snp.asarray(x, "bfloat16")
+
+
 ALL = {
     "bias": (lambda x, w: x @ w + B, (0, 1), False, 1, 0),
     "residual": (lambda x, w: R + x @ w, (0, 1), False, 1, 0),
     "turned": (lambda x, w: (x @ w).T, (1, 0), False, 0, 0),
     "turned, residual, relu": (lambda x, w: F.relu((x @ w).T + R.T), (1, 0), True, 1, 0),
     "relu": (lambda x, w: F.relu(x @ w), (0, 1), True, 0, 0),
+    "of narrow floats": (lambda x, w: narrow(x) @ narrow(w) + narrow(B), (0, 1), False, 1, 0),
+    "of narrow floats, in float32": (
+        lambda x, w: snp.dot(narrow(x), narrow(w), preferred_element_type="float32") + B,
+        *((0, 1), False, 1, 0),
+    ),
     "sum of two": (lambda x, w: x @ w + x @ (2 * w), (0, 1), False, 1, 1),
 }
 
@@ -61,8 +70,8 @@ NOT = {
     "it is cut to another number": after(lambda y: snp.where(y <= 0, 1, y)),
     "it is of integers": lambda x, w: x.astype("int32") @ w.astype("int32") + snp.arange(5),
     "it has a precision": lambda x, w: snp.dot(x, w, precision="highest") + B,
-    "it is wider than its operands": lambda x, w: (
-        snp.dot(x.astype("float16"), w.astype("float16"), preferred_element_type="float32") + B
+    "it is of floats of 8 bits": lambda x, w: (
+        snp.dot(*[v.astype("float8_e4m3fn") for v in (x, w)], preferred_element_type="float32") + B
     ),
 }
 

@@ -101,7 +101,7 @@ static void NAME(attention_keys)(
     const T *k, int64_t row, int64_t column, int64_t keys, int64_t depth, T *to)
 {
     for (int64_t j = 0; j < keys; j += PANEL)
-        NAME(pack_columns)(k + j * row, column, row, keys - j < PANEL ? keys - j : PANEL, depth,
+        NAME(pack_columns)(k + j * row, column, row, 0, PLAIN, keys - j < PANEL ? keys - j : PANEL, depth,
                            VECTORS, to + j * depth);
 }
 

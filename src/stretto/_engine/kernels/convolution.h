@@ -150,7 +150,7 @@ static void NAME(bordered)(
 
 /* c[i] = sum over l of a[i][at[l]] b[l] */
 static inline __attribute__((always_inline)) void NAME(read_tile)(
-    const int rows, const int vectors, const T *const *a, const int64_t *at, const T *b, int64_t k,
+    const int rows, const int vectors, const int pairs, const T *const *a, const int64_t *at, const T *b, int64_t k,
     T *c, int64_t c_m, int add)
 {
     const T *row[ROWS];
@@ -174,8 +174,9 @@ UNROLL
         for (int i = 0; i < rows; i++) {
             Vec left = row[i][place] - (Vec){0};
 UNROLL
-            for (int j = 0; j < vectors; j++)
-                sum[i][j] += left * right[j];
+            for (int j = 0; j < vectors; j++) {
+                MULTIPLIED(sum[i][j], left, right[j]);
+            }
         }
         b += vectors * LANES;
     }
@@ -192,13 +193,16 @@ UNROLL
 
 #define CASE(r, v)                                                                                 \
     case 8 * (r) + (v):                                                                            \
-        NAME(read_tile)(r, v, a, at, b, k, c, c_m, add);                                           \
+        if (WITH_PAIRS && pairs)                                                                   \
+            NAME(read_tile)(r, v, 1, a, at, b, k, c, c_m, add);                                    \
+        else                                                                                       \
+            NAME(read_tile)(r, v, 0, a, at, b, k, c, c_m, add);                                    \
         return;
 #define CASES(r) CASE(r, 1) CASE(r, 2) CASE(r, 3)
 
 static __attribute__((noinline)) void NAME(read_tile_of)(
-    int rows, int vectors, const T *const *a, const int64_t *at, const T *b, int64_t k, T *c,
-    int64_t c_m, int add)
+    int rows, int vectors, int pairs, const T *const *a, const int64_t *at, const T *b, int64_t k,
+    T *c, int64_t c_m, int add)
 {
     switch (8 * rows + vectors) {
         CASES(1) CASES(2) CASES(3) CASES(4)
@@ -212,7 +216,7 @@ static __attribute__((noinline)) void NAME(read_tile_of)(
 
 /* c[i] = sum over l of a[l][i] b[at[l]], each vector of positions in its own place */
 static inline __attribute__((always_inline)) void NAME(spot_tile)(
-    const int rows, const int vectors, const T *a, const T *const *b, const int64_t *at, int64_t k,
+    const int rows, const int vectors, const int pairs, const T *a, const T *const *b, const int64_t *at, int64_t k,
     T *const *c, int64_t c_m, int add)
 {
     const T *spot[3];
@@ -235,8 +239,9 @@ UNROLL
         for (int i = 0; i < rows; i++) {
             Vec left = a[i] - (Vec){0};
 UNROLL
-            for (int j = 0; j < vectors; j++)
-                sum[i][j] += left * right[j];
+            for (int j = 0; j < vectors; j++) {
+                MULTIPLIED(sum[i][j], left, right[j]);
+            }
         }
         a += ROWS;
     }
@@ -254,12 +259,15 @@ UNROLL
 
 #define CASE(r, v)                                                                                 \
     case 8 * (r) + (v):                                                                            \
-        NAME(spot_tile)(r, v, a, b, at, k, c, c_m, add);                                           \
+        if (WITH_PAIRS && pairs)                                                                   \
+            NAME(spot_tile)(r, v, 1, a, b, at, k, c, c_m, add);                                    \
+        else                                                                                       \
+            NAME(spot_tile)(r, v, 0, a, b, at, k, c, c_m, add);                                    \
         return;
 
 static __attribute__((noinline)) void NAME(spot_tile_of)(
-    int rows, int vectors, const T *a, const T *const *b, const int64_t *at, int64_t k, T *const *c,
-    int64_t c_m, int add)
+    int rows, int vectors, int pairs, const T *a, const T *const *b, const int64_t *at, int64_t k,
+    T *const *c, int64_t c_m, int add)
 {
     switch (8 * rows + vectors) {
         CASES(1) CASES(2) CASES(3) CASES(4)
@@ -304,8 +312,8 @@ static void NAME(pack_kernel)(void *work, int64_t index)
     T *out = plan->a + (group * plan->k + from) * tiles * ROWS;
     if (plan->flat) {
         int64_t tile = index % tiles;
-        NAME(pack_rows)(a + tile * ROWS * row, row, 1, NAME(least)(p->outputs - tile * ROWS, ROWS), k,
-                        out + tile * ROWS * k);
+        NAME(pack_rows)(a + tile * ROWS * row, row, 1, 0, PLAIN,
+                        NAME(least)(p->outputs - tile * ROWS, ROWS), k, out + tile * ROWS * k);
         return;
     }
     /* Feature by feature, whose outputs lie together where it is a gradient by the image. */
@@ -463,21 +471,21 @@ static void NAME(pixel_task)(void *work, int64_t index)
                         b[v] = copy + spot[j / LANES];
                         to[v] = written ? out + goal[j / LANES] + i * p->out_stride[F] : c + i * c_m + j;
                     }
-                    NAME(spot_tile_of)(rows, vectors, a + (o0 + i) * k, b, at, k, to,
+                    NAME(spot_tile_of)(rows, vectors, p->pairs, a + (o0 + i) * k, b, at, k, to,
                                        written ? p->out_stride[F] : c_m, part > 0);
                     continue;
                 }
                 const T *panel_tile = panel + j * k + t * LANES;
-                if (!plan->a && !plan->flat) {
+                if (!plan->a && (!plan->flat || p->pairs)) {
                     const T *each[ROWS];
                     for (int r = 0; r < rows; r++)
                         each[r] = a + (o0 + i + r) * a_m;
-                    NAME(read_tile_of)(rows, vectors, each, at, panel_tile, k, c + i * c_m + j, c_m,
-                                       part > 0);
+                    NAME(read_tile_of)(rows, vectors, p->pairs, each, at, panel_tile, k, c + i * c_m + j,
+                                       c_m, part > 0);
                     j += vectors * LANES;
                     continue;
                 }
-                NAME(tile_of)(rows, vectors, plan->a != NULL, a + (o0 + i) * a_m, a_m, 1, panel_tile,
+                NAME(tile_of)(rows, vectors, plan->a ? 1 + p->pairs : 0, a + (o0 + i) * a_m, a_m, 1, panel_tile,
                               vectors * LANES, k, c + i * c_m + j, c_m, part > 0);
                 j += vectors * LANES;
             }
@@ -781,7 +789,7 @@ static void NAME(output_task)(void *work, int64_t index)
                 int64_t count = NAME(least)(flat ? elements - first : window - x, k - l);
                 NAME(pack_columns)(rhs + j * p->rhs_stride[N] + f * p->rhs_stride[F]
                                        + y * p->rhs_stride[Y] + x * p->rhs_stride[X],
-                                   p->rhs_stride[X], p->rhs_stride[N], some, count, vectors,
+                                   p->rhs_stride[X], p->rhs_stride[N], 0, PLAIN, some, count, vectors,
                                    panel + j * k + l * wide);
                 l += count;
             }
@@ -794,7 +802,8 @@ static void NAME(output_task)(void *work, int64_t index)
                 a[r] = (inside ? lhs : copy) + row[i + r];
             for (int64_t j = 0; j < columns;) {
                 int vectors = NAME(next)(columns - j);
-                NAME(read_tile_of)(high, vectors, a, at, panel + j * k, k, c + i * c_m + j, c_m, part > 0);
+                NAME(read_tile_of)(high, vectors, p->pairs, a, at, panel + j * k, k, c + i * c_m + j, c_m,
+                                   part > 0);
                 j += vectors * LANES;
             }
         }
@@ -808,7 +817,7 @@ static void NAME(output_task)(void *work, int64_t index)
         int64_t o = 0;
         for (; o + LANES <= columns; o += LANES)
             for (int64_t r = 0; r < whole; r += LANES)
-                NAME(turn)(c + r * c_m + o, c_m, out + o * stride + r, stride);
+                NAME(turn)(c, r * c_m + o, c_m, PLAIN, out + o * stride + r, stride);
         for (; o < columns; o++)
             for (int64_t r = 0; r < whole; r++)
                 out[o * stride + r] = c[r * c_m + o];
@@ -982,7 +991,7 @@ static int NAME(by_elements)(const XLA_FFI_CallFrame *frame, const Convolution *
 
 /* The whole */
 
-static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *p)
+static int NAME(convolution_of)(const XLA_FFI_CallFrame *frame, const Convolution *p)
 {
     int64_t positions = p->batch * p->positions[0] * p->positions[1];
     if (!p->groups || !p->outputs || !positions)
@@ -990,7 +999,7 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     int64_t elements = p->features * p->window[0] * p->window[1];
     double work = (double)p->groups * (double)p->outputs * (double)positions * (double)elements;
     int64_t threads = work <= SMALL ? 1 : stretto_threads(frame);
-    if (NAME(suits_winograd)(p)) {
+    if (!p->pairs && NAME(suits_winograd)(p)) {
         int strange = 0, failed = p->by_outputs ? NAME(winograd_by_kernel)(frame, p, threads, &strange)
                                                 : NAME(winograd)(frame, p, threads, &strange);
         if (failed || !strange)
@@ -1020,6 +1029,81 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     return 0;
 }
 
+/* Arrays of half width, as they lie: operands become floats, or words of two features that lie
+`apart`, each in the place of the first; results are rounded. */
+
+typedef struct {
+    const void *from;
+    void *to;
+    int64_t size, apart; /* 0: of floats */
+    int kind, rounds;
+} NAME(Whole);
+
+#define CHUNK 16384 /* elements of a task */
+
+static void NAME(convert_part)(void *work, int64_t index)
+{
+    const NAME(Whole) *w = work;
+    int64_t i = index * CHUNK, end = NAME(least)(w->size, i + CHUNK), apart = w->apart;
+    if (w->rounds) {
+        BY_KIND(w->kind, for (; i + LANES <= end; i += LANES)
+                             NAME(store)(w->to, i, LOAD((const T *)w->from + i), KIND);
+                if (i < end) { /* there is room behind what is rounded */
+                    T some[LANES];
+                    NAME(store)(some, 0, LOAD((const T *)w->from + i), KIND);
+                    memcpy((uint16_t *)w->to + i, some, (size_t)(end - i) * 2);
+                })
+        return;
+    }
+    /* Of features whose planes are large, every second is left out. */
+    for (int64_t stop = end; i < end; i = stop) {
+        int64_t plane = apart > LANES ? i / apart : 0;
+        stop = apart > LANES ? NAME(least)(end, (plane + 1) * apart) : end;
+        BY_KIND(w->kind, while (i < stop && plane % 2 == 0)
+            if (i + LANES <= end && i + LANES + apart <= w->size) {
+                STORE((T *)w->to + i, NAME(load)(w->from, i, apart, KIND));
+                i += LANES;
+            } else {
+                if (i + apart < w->size)
+                    ((T *)w->to)[i] = NAME(one)(w->from, i, apart, KIND);
+                i++;
+            })
+    }
+}
+
+static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *p)
+{
+    Convolution wide = *p;
+    int64_t *f = wide.lhs_stride + F, *g = wide.rhs_stride + F, threads = stretto_threads(frame);
+    int rounds = p->out_kind != PLAIN;
+    if (p->kind != PLAIN) {
+        wide.pairs = WITH_PAIRS && stretto_pairs && p->kind == BFLOAT16 && p->features % 2 == 0 && *f > 0
+            && *g > 0 && p->features >= 16 && p->outputs > 4;
+        int64_t lhs = NAME(up)(p->lhs_size, LANES), rhs = NAME(up)(p->rhs_size, LANES);
+        int64_t out = rounds ? NAME(up)(p->out_size, LANES) + LANES : 0;
+        T *memory = stretto_scratch(SLOT_WIDE, (size_t)(lhs + rhs + out) * sizeof(T));
+        if (!memory)
+            return -1;
+        NAME(Whole) each[] = {{p->lhs, memory, p->lhs_size, wide.pairs ? *f : 0, wide.pairs ? APART : p->kind, 0},
+                              {p->rhs, memory + lhs, p->rhs_size, wide.pairs ? *g : 0, wide.pairs ? APART : p->kind, 0}};
+        for (int i = 0; i < 2; i++)
+            NAME(run_tasks)(frame, threads, (each[i].size + CHUNK - 1) / CHUNK, NAME(convert_part), each + i);
+        wide.lhs = memory, wide.rhs = memory + lhs;
+        wide.out = rounds ? memory + lhs + rhs : p->out;
+        if (wide.pairs)
+            wide.features /= 2, *f *= 2, *g *= 2;
+    }
+    wide.rhs = (const T *)wide.rhs + p->rhs_first;
+    int failed = NAME(convolution_of)(frame, &wide);
+    if (rounds && !failed) {
+        NAME(Whole) out = {wide.out, p->out, p->out_size, 0, p->out_kind, 1};
+        NAME(run_tasks)(frame, threads, (p->out_size + CHUNK - 1) / CHUNK, NAME(convert_part), &out);
+    }
+    stretto_forget(SLOT_WIDE);
+    return failed;
+}
+
+#undef CHUNK
 #undef Vec
 #undef LOAD
 #undef STORE

@@ -89,6 +89,9 @@ typedef struct {
     int half;
     int64_t paired;
     int by_outputs; /* whether lanes are outputs, and not positions; nothing is spread then */
+    int kind, out_kind;             /* of elements; and what follows counts them, of whole arrays: */
+    int64_t lhs_size, rhs_size, out_size, rhs_first; /* and the place of a window's first */
+    int pairs;                      /* set by the kernel: whether elements are words */
 } Convolution;
 /* A program over rows: kernels/rows.h. Its operands are values of a row (`columns` of them) or one
 value a row; rows are counted along up to four axes. */

@@ -10,14 +10,17 @@
 #if BYTES == 64
 #define FROM_FLOAT16(p) ((Vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(p))))
 #define FROM_HALVES(p) _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
+#define ONE_FLOAT16(p) _cvtsh_ss(*(p))
 #define TO_FLOAT16(p, v) _mm256_storeu_si256((__m256i *)(p), _mm512_cvtps_ph((__m512)(v), 0))
 #elif BYTES == 32
 #define FROM_FLOAT16(p) ((Vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(p))))
 #define FROM_HALVES(p) _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define ONE_FLOAT16(p) _cvtsh_ss(*(p))
 #define TO_FLOAT16(p, v) _mm_storeu_si128((__m128i *)(p), _mm256_cvtps_ph((__m256)(v), 0))
 #else
 #define FROM_FLOAT16(p) ((Vec){((const __fp16 *)(p))[0], ((const __fp16 *)(p))[1], ((const __fp16 *)(p))[2], ((const __fp16 *)(p))[3]})
 #define FROM_HALVES(p) __builtin_convertvector(*(const NAME(Halves) *)(p), NAME(Naturals))
+#define ONE_FLOAT16(p) ((T)*(const __fp16 *)(p))
 #define TO_FLOAT16(p, v)                                                                           \
     for (int l_ = 0; l_ < LANES; l_++)                                                             \
     ((__fp16 *)(p))[l_] = (__fp16)(v)[l_]

@@ -88,6 +88,14 @@ static int kind_of(const XLA_FFI_Buffer *buffer)
         : buffer->dtype == XLA_FFI_DataType_F16   ? FLOAT16 : PLAIN;
 }
 
+static int64_t elements(const XLA_FFI_Buffer *buffer)
+{
+    int64_t count = 1;
+    for (int64_t axis = 0; axis < buffer->rank; axis++)
+        count *= buffer->dims[axis];
+    return count;
+}
+
 enum { PRODUCT_NUMBERS = 3 + 5 * BATCH_AXES + 7 };
 
 static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
@@ -142,11 +150,11 @@ static XLA_FFI_Error *convolution(XLA_FFI_CallFrame *frame)
     for (int i = 0; i < 3; i++, given += CONVOLUTION_AXES)
         memcpy(strides[i], given, sizeof p.lhs_stride);
     p.by_outputs = (int)given[1];
-    int64_t size = out->dtype == XLA_FFI_DataType_F64 ? 8 : 4;
-    p.lhs = args[0]->data;
-    p.rhs = (const char *)args[1]->data + given[0] * size; /* the first element of a window */
-    p.out = out->data;
-    int failed = size == 8 ? level->convolution_f64(frame, &p) : level->convolution_f32(frame, &p);
+    p.rhs_first = given[0];
+    p.kind = kind_of(args[0]), p.out_kind = kind_of(out);
+    p.lhs = args[0]->data, p.rhs = args[1]->data, p.out = out->data;
+    p.lhs_size = elements(args[0]), p.rhs_size = elements(args[1]), p.out_size = elements(out);
+    int failed = out->dtype == XLA_FFI_DataType_F64 ? level->convolution_f64(frame, &p) : level->convolution_f32(frame, &p);
     if (failed)
         return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
                              "stretto_convolution: there is no memory for its scratch");

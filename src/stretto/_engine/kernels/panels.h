@@ -67,7 +67,7 @@ static void NAME(pack_taps)(void *work, int64_t index)
             __builtin_prefetch(rhs + i * row + 16 * p->rhs_stride[F]);
         if (even && f < safe)
             for (int64_t l = 0; l < elements; l += LANES)
-                NAME(turn_rows)(rhs + l, row, turned + l * ROWS);
+                NAME(turn_rows)(rhs, l, row, PLAIN, turned + l * ROWS);
         else
             for (int64_t l = 0; l < elements; l++) {
                 const T *at = rhs + back + l / width * p->rhs_stride[Y] + l % width * p->rhs_stride[X];
@@ -188,7 +188,7 @@ static void NAME(panel_task)(void *work, int64_t index)
                     const NAME(Residue) *one = &plan->residue[r];
                     for (int64_t s = 0; s < one->count; s++) {
                         int64_t k = one->length[s] * features;
-                        NAME(tile_of)(rows, vectors, 1, a, 0, 0, panel + one->first[s] * features * wide,
+                        NAME(tile_of)(rows, vectors, 1 + p->pairs, a, 0, 0, panel + one->first[s] * features * wide,
                                       wide, k, c + r * each + i * c_m + j, c_m, part + s > 0);
                         a += k * ROWS;
                     }

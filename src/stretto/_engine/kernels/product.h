@@ -70,9 +70,8 @@ INLINE T NAME(one)(const void *base, int64_t at, int64_t apart, const int kind)
 {
 #if defined(NARROW)
     const uint16_t *p = (const uint16_t *)base + at;
-    uint16_t some[LANES] = {0};
     if (kind == FLOAT16)
-        return some[0] = p[0], FROM_FLOAT16(some)[0];
+        return ONE_FLOAT16(p);
     union {
         NATURAL bits;
         T value;
@@ -92,45 +91,32 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
     uint16_t *p = (uint16_t *)base + at;
     NAME(Naturals) bits = (NAME(Naturals))v, nan = (NAME(Naturals))(v != v);
     NAME(Naturals) rounded = bits + 0x7fff + (bits >> 16 & 1);
-    switch (kind) {
-    case BFLOAT16:
-        *(NAME(Halves) *)p = __builtin_convertvector(
-            ((rounded & ~nan) | ((bits | 0x400000) & nan)) >> 16, NAME(Halves));
-        return;
-    case FLOAT16:
+    if (kind == BFLOAT16) {
+        rounded = ((rounded & ~nan) | ((bits | 0x400000) & nan)) >> 16;
+        *(NAME(Halves) *)p = __builtin_convertvector(rounded, NAME(Halves));
+    } else if (kind == FLOAT16)
         TO_FLOAT16(p, v);
-        return;
-    }
+    else
 #endif
-    STORE((T *)base + at, v);
+        STORE((T *)base + at, v);
 }
 
 /* Do this with the kind as a constant. */
-#define CASE_OF(kind, ...)                                                                         \
-    case kind: {                                                                                   \
-        enum { KIND = kind };                                                                      \
-        __VA_ARGS__;                                                                               \
-    } break;
+#undef BY_KIND
+#undef MULTIPLIED
+#undef WITH_PAIRS
+#define CASE_OF(kind, ...) case kind: { enum { KIND = kind }; __VA_ARGS__; } break;
 #if defined(NARROW)
-#define BY_FLOAT(kind, ...)                                                                        \
+#define BY_KIND(kind, ...)                                                                         \
     switch (kind) {                                                                                \
-        CASE_OF(PLAIN, __VA_ARGS__)                                                                \
-        CASE_OF(BFLOAT16, __VA_ARGS__)                                                             \
-        CASE_OF(FLOAT16, __VA_ARGS__)                                                              \
+        CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(BFLOAT16, __VA_ARGS__) CASE_OF(FLOAT16, __VA_ARGS__)   \
+        CASE_OF(WORDS, __VA_ARGS__) CASE_OF(APART, __VA_ARGS__)                                    \
     }
 #else
-#define BY_FLOAT(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
+#define BY_KIND(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
 #endif
 #if defined(NARROW) && defined(HAS_PAIRS)
 #define WITH_PAIRS 1
-#define BY_KIND(kind, ...)                                                                         \
-    switch (kind) {                                                                                \
-        CASE_OF(PLAIN, __VA_ARGS__)                                                                \
-        CASE_OF(BFLOAT16, __VA_ARGS__)                                                             \
-        CASE_OF(FLOAT16, __VA_ARGS__)                                                              \
-        CASE_OF(WORDS, __VA_ARGS__)                                                                \
-        CASE_OF(APART, __VA_ARGS__)                                                                \
-    }
 #define MULTIPLIED(sum, left, right)                                                               \
     if (pairs)                                                                                     \
         __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(left), "v"(right));                       \
@@ -138,7 +124,6 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
         sum += (left) * (right)
 #else
 #define WITH_PAIRS 0
-#define BY_KIND BY_FLOAT
 #define MULTIPLIED(sum, left, right) sum += (left) * (right)
 #endif
 
@@ -256,7 +241,7 @@ static inline __attribute__((always_inline)) void NAME(exchange)(
 
 /* Turn a square of LANES rows that lie along K into columns: in registers, by exchanging elements,
 then pairs, and so on, where the compiler has shuffles of vectors. */
-INLINE void NAME(turn_as)(
+INLINE void NAME(turn)(
     const void *from, int64_t at, int64_t stride, const int kind, T *to, int64_t to_stride)
 {
 #if defined(__GNUC__) && !defined(__clang__)
@@ -278,18 +263,14 @@ INLINE void NAME(turn_as)(
 #endif
 }
 
-INLINE void NAME(turn)(const T *from, int64_t stride, T *to, int64_t to_stride)
-{
-    NAME(turn_as)(from, 0, stride, PLAIN, to, to_stride);
-}
 
 /* Turn ROWS rows of LANES that lie along K: for each of K its rows side by side. */
-INLINE void NAME(turn_rows_as)(
+INLINE void NAME(turn_rows)(
     const void *from, int64_t at, int64_t stride, const int kind, T *to)
 {
 #if ROWS >= LANES || !defined(__GNUC__) || defined(__clang__)
     for (int64_t i = 0; i < ROWS; i += LANES)
-        NAME(turn_as)(from, at + i * stride, stride, kind, to + i, ROWS);
+        NAME(turn)(from, at + i * stride, stride, kind, to + i, ROWS);
 #else /* a vector holds the rows of two */
     Vec row[ROWS];
     for (int i = 0; i < ROWS; i++)
@@ -308,20 +289,15 @@ INLINE void NAME(turn_rows_as)(
 #endif
 }
 
-INLINE void NAME(turn_rows)(const T *from, int64_t stride, T *to)
-{
-    NAME(turn_rows_as)(from, 0, stride, PLAIN, to);
-}
-
 /* Put ROWS rows of A, if there are so many, along a part of K, side by side: for each k its rows. */
-INLINE void NAME(pack_rows_as)(
+INLINE void NAME(pack_rows)(
     const void *a, int64_t a_m, int64_t a_k, int64_t apart, const int kind, int64_t rows, int64_t k,
     T *out)
 {
     int64_t l = 0;
     if (kind < APART && a_k == 1 + (kind == WORDS) && rows >= ROWS)
         for (; l + LANES <= k; l += LANES)
-            NAME(turn_rows_as)(a, l * a_k, a_m, kind, out + l * ROWS);
+            NAME(turn_rows)(a, l * a_k, a_m, kind, out + l * ROWS);
     else if (a_m == 1 && rows >= (ROWS > LANES ? ROWS : LANES))
         for (; l + 1 < k; l++) /* more is written than ROWS: over what follows, but for the last */
             for (int i = 0; i < ROWS; i += LANES)
@@ -329,12 +305,6 @@ INLINE void NAME(pack_rows_as)(
     for (; l < k; l++)
         for (int64_t i = 0; i < rows && i < ROWS; i++)
             out[l * ROWS + i] = NAME(one)(a, i * a_m + l * a_k, apart, kind);
-}
-
-static void NAME(pack_rows)(
-    const T *a, int64_t a_m, int64_t a_k, int64_t rows, int64_t k, T *out)
-{
-    NAME(pack_rows_as)(a, a_m, a_k, 0, PLAIN, rows, k, out);
 }
 
 INLINE void NAME(copy_rows)(
@@ -347,7 +317,7 @@ UNROLL
 }
 
 /* Put columns (at most COLUMNS) of B, along a part of K, in rows of so many vectors. */
-INLINE void NAME(pack_columns_as)(
+INLINE void NAME(pack_columns)(
     const void *b, int64_t b_k, int64_t b_n, int64_t apart, const int kind, int64_t columns, int64_t k,
     int vectors, T *out)
 {
@@ -369,19 +339,13 @@ INLINE void NAME(pack_columns_as)(
                 STORE(out + l0 * width + j * LANES, NAME(load)(b, l0 * b_k + j * LANES, apart, kind));
     for (int64_t j = 0; j < whole; j += LANES)
         for (int64_t l = 0; l < deep; l += LANES)
-            NAME(turn_as)(b, j * b_n + l * b_k, b_n, kind, out + l * width + j, width);
+            NAME(turn)(b, j * b_n + l * b_k, b_n, kind, out + l * width + j, width);
     for (int64_t j = 0; j < columns; j++)
         for (int64_t l = j < whole ? deep : l0; l < k; l++)
             out[l * width + j] = NAME(one)(b, j * b_n + l * b_k, apart, kind);
     for (int64_t l = l0; l < k; l++)
         for (int64_t j = columns; j < width; j++)
             out[l * width + j] = 0;
-}
-
-static void NAME(pack_columns)(
-    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, int vectors, T *out)
-{
-    NAME(pack_columns_as)(b, b_k, b_n, 0, PLAIN, columns, k, vectors, out);
 }
 
 /* The vectors of the next tile, where so many columns are left: as equal as can be, since a tile of
@@ -393,7 +357,7 @@ static inline int NAME(next)(int64_t columns)
 }
 
 /* `odd`: whether the last word of K has one element. */
-static void NAME(pack_tiles_of)(
+static void NAME(pack_tiles)(
     const void *b, int64_t b_k, int64_t b_n, int64_t apart, int kind, int odd, int64_t columns, int64_t k,
     T *out)
 {
@@ -401,18 +365,12 @@ static void NAME(pack_tiles_of)(
         int vectors = NAME(next)(columns - j);
         int64_t wide = (int64_t)vectors * LANES, some = columns - j < wide ? columns - j : wide;
         const void *first = NAME(place)(b, j * b_n, kind);
-        BY_KIND(kind, NAME(pack_columns_as)(first, b_k, b_n, apart, KIND, some, k - odd, vectors, out + j * k));
+        BY_KIND(kind, NAME(pack_columns)(first, b_k, b_n, apart, KIND, some, k - odd, vectors, out + j * k));
         if (odd)
-            NAME(pack_columns_as)(NAME(place)(first, (k - 1) * b_k, kind), 0, b_n, 0, ALONE, some, 1, vectors,
+            NAME(pack_columns)(NAME(place)(first, (k - 1) * b_k, kind), 0, b_n, 0, ALONE, some, 1, vectors,
                                   out + j * k + (k - 1) * wide);
         j += wide;
     }
-}
-
-static void NAME(pack_tiles)(
-    const T *b, int64_t b_k, int64_t b_n, int64_t columns, int64_t k, T *out)
-{
-    NAME(pack_tiles_of)(b, b_k, b_n, 0, PLAIN, 0, columns, k, out);
 }
 
 /* What is done with a finished part of C, which is that of a pair from row `i` and column `j` on */
@@ -451,22 +409,17 @@ INLINE void NAME(finish_as)(
     }
 }
 
-/* `c`: of floats, or that part of C itself. */
+/* `c`: sums, `beside` C or in it. */
 static void NAME(finish)(
-    const Product *p, const T *c, int64_t c_m, int64_t pair, int64_t i, int64_t j, int64_t rows, int64_t columns)
+    const Product *p, const T *c, int64_t c_m, int64_t pair, int64_t i, int64_t j, int64_t rows,
+    int64_t columns, int beside)
 {
-    if (p->c_kind == PLAIN && !p->added && !p->relu)
+    if (!beside && !p->added && !p->relu)
         return;
     void *out = (void *)NAME(place)(p->c, NAME(offset)(p, p->c_batch, pair) + i * p->c_m + j, p->c_kind);
     const void *added = p->added
         ? NAME(place)(p->added, NAME(offset)(p, p->added_batch, pair) + i * p->added_m + j, p->c_kind) : NULL;
-    switch (p->c_kind) {
-#if defined(NARROW)
-    case BFLOAT16: NAME(finish_as)(p, c, c_m, out, added, rows, columns, BFLOAT16); return;
-    case FLOAT16: NAME(finish_as)(p, c, c_m, out, added, rows, columns, FLOAT16); return;
-#endif
-    default: NAME(finish_as)(p, c, c_m, out, added, rows, columns, PLAIN);
-    }
+    BY_KIND(p->c_kind, NAME(finish_as)(p, c, c_m, out, added, rows, columns, KIND));
 }
 
 /* Tasks */
@@ -495,14 +448,14 @@ static void NAME(pack_a)(const Product *p, int64_t first, int64_t rows, int64_t 
 {
     int odd = p->odd && last;
     const void *a = NAME(place)(p->a, first, p->a_kind);
-    BY_KIND(p->a_kind, NAME(pack_rows_as)(a, p->a_m, p->a_k, p->a_apart, KIND, rows, k - odd, out));
+    BY_KIND(p->a_kind, NAME(pack_rows)(a, p->a_m, p->a_k, p->a_apart, KIND, rows, k - odd, out));
     if (odd)
-        NAME(pack_rows_as)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, 0, ALONE, rows, 1, out + (k - 1) * ROWS);
+        NAME(pack_rows)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, 0, ALONE, rows, 1, out + (k - 1) * ROWS);
 }
 
 static void NAME(pack_b)(const Product *p, int64_t first, int64_t columns, int64_t k, int last, T *out)
 {
-    NAME(pack_tiles_of)(NAME(place)(p->b, first, p->b_kind), p->b_k, p->b_n, p->b_apart, p->b_kind,
+    NAME(pack_tiles)(NAME(place)(p->b, first, p->b_kind), p->b_k, p->b_n, p->b_apart, p->b_kind,
                         p->odd && last, columns, k, out);
 }
 
@@ -550,16 +503,17 @@ static void NAME(task)(void *work, int64_t index)
         return;
     int64_t a_first = NAME(offset)(p, p->a_batch, pair) + i0 * p->a_m;
     int64_t b_first = NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
-    /* What is rounded in the end is summed beside: a row of tiles, or all where there are parts. */
+    /* What is rounded in the end, or ragged, is summed beside: a row of tiles, or all where there are
+    parts. */
     T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + i0 * p->c_m + j0;
     int64_t c_m = p->c_m, c_tile = c_m;
-    if (p->c_kind != PLAIN) {
+    int beside = p->c_kind != PLAIN || columns % LANES;
+    if (beside) {
         c_m = NAME(up)(columns, LANES), c_tile = plan->parts > 1 ? c_m : 0;
         c = stretto_scratch(SLOT_C, (size_t)((c_tile ? NAME(up)(rows, ROWS) : ROWS) * c_m) * sizeof(T));
     }
     int64_t a_tiles = (p->m + ROWS - 1) / ROWS;
     int packed = plan->a_in_place ? 0 : p->a_kind < WORDS ? 1 : 2;
-    T edge[ROWS * COLUMNS] __attribute__((aligned(64)));
     T *own_a = plan->a || plan->a_in_place
         ? NULL : stretto_scratch(SLOT_A, (size_t)(ROWS * plan->depth) * sizeof(T));
     T *own_b = plan->b ? NULL
@@ -575,7 +529,7 @@ static void NAME(task)(void *work, int64_t index)
         if (!plan->b && !plan->in_place)
             NAME(pack_b)(p, b_first + from * p->b_k, columns, k, from + k == p->k, own_b);
         else if (!plan->b && ragged)
-            NAME(pack_columns)(b_part + last, p->b_k, 1, ragged, k, 1, own_b);
+            NAME(pack_columns)(b_part + last, p->b_k, 1, 0, PLAIN, ragged, k, 1, own_b);
         for (int64_t i = 0; i < rows; i += ROWS) {
             int height = rows - i < ROWS ? (int)(rows - i) : ROWS;
             const T *a_tile;
@@ -601,21 +555,12 @@ static void NAME(task)(void *work, int64_t index)
                 else
                     b_tile = own_b;
                 T *to = c + i * c_tile + j;
-                if (j + wide <= columns || p->c_kind != PLAIN) {
-                    NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k, to,
-                                  c_m, part > 0);
-                } else {
-                    int64_t left = columns - j;
-                    NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k,
-                                  edge, COLUMNS, 0);
-                    for (int r = 0; r < height; r++)
-                        for (int64_t q = 0; q < left; q++)
-                            to[r * c_m + q] = (part ? to[r * c_m + q] : 0) + edge[r * COLUMNS + q];
-                }
+                NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k, to, c_m,
+                              part > 0);
                 j += wide;
             }
             if (part == plan->parts - 1) /* while they are near */
-                NAME(finish)(p, c + i * c_tile, c_m, pair, i0 + i, j0, height, columns);
+                NAME(finish)(p, c + i * c_tile, c_m, pair, i0 + i, j0, height, columns, beside);
         }
     }
 }
@@ -705,7 +650,7 @@ static void NAME(few_rows)(void *work, int64_t index)
         }
     }
     if (c)
-        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns);
+        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns, p->c_kind != PLAIN);
 }
 
 /* A row or a few times B, row by row of B, which is read once, in the order in which it lies. */
@@ -766,14 +711,14 @@ static void NAME(thin)(void *work, int64_t index)
     case 16 * (r) + (d):                                                                           \
         NAME(along_rows)(r, d, KIND, left, p->a_m, p->a_k, right, p->b_k, columns, c, c_m, l > 0); \
         break;
-        BY_FLOAT(p->a_kind, switch (16 * p->m + deep) {
+        BY_KIND(p->a_kind, switch (16 * p->m + deep) {
             THIN(1, 1) THIN(2, 1) THIN(3, 1) THIN(1, 8) THIN(2, 8) THIN(3, 8)
         })
 #undef THIN
         l += deep;
     }
     if (c)
-        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns);
+        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns, p->c_kind != PLAIN);
 }
 
 /* The whole */
@@ -887,9 +832,3 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
 #undef AHEAD
 #undef SMALL
 #undef MOST_SCRATCH
-#undef INLINE
-#undef BY_KIND
-#undef MULTIPLIED
-#undef WITH_PAIRS
-#undef BY_FLOAT
-#undef CASE_OF

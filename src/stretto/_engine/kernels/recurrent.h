@@ -57,7 +57,7 @@ static void NAME(loop_pack)(void *work, int64_t index)
     int64_t member = index / p->matrices;
     const LoopMatrix *m = p->matrix + index % p->matrices;
     const T *from = (const T *)p->in[m->input] + member * m->member;
-    NAME(pack_tiles)(from, m->k, m->n, m->columns, m->depth,
+    NAME(pack_tiles)(from, m->k, m->n, 0, PLAIN, 0, m->columns, m->depth,
                      plan->shared + member * plan->packed + plan->matrix[index % p->matrices]);
 }
 
@@ -232,8 +232,8 @@ static void NAME(loop_task)(void *work, int64_t index)
     task.packed = own ? own : plan->shared + (plan->members > 1 ? task.member * plan->packed : 0);
     for (int64_t i = 0; own && i < p->matrices; i++) {
         const LoopMatrix *m = p->matrix + i;
-        NAME(pack_tiles)((const T *)p->in[m->input] + task.member * m->member, m->k, m->n, m->columns, m->depth,
-                         own + plan->matrix[i]);
+        NAME(pack_tiles)((const T *)p->in[m->input] + task.member * m->member, m->k, m->n, 0, PLAIN, 0,
+                         m->columns, m->depth, own + plan->matrix[i]);
     }
     for (int64_t c = 0; c < p->carries; c++) {
         int64_t width = p->width[c], at = (task.member * p->rows + task.first) * width;

@@ -72,7 +72,7 @@ static void NAME(kernel_words)(
         if (turned)
             for (int64_t l = 0; l < TAPS; l += LANES) {
                 if (l + LANES <= TAPS || l == 0)
-                    NAME(turn_rows)(first + l, row, taps + l * ROWS);
+                    NAME(turn_rows)(first, l, row, PLAIN, taps + l * ROWS);
                 else
                     for (; l < TAPS; l++)
                         for (int64_t i = 0; i < ROWS; i++)
@@ -525,11 +525,11 @@ UNROLL
             /* Up to a vector more of tiles is written than a row has: over what follows. */
             for (int64_t w = 0; w < WORDS; w++)
                 if (of_slope)
-                    NAME(turn_rows)(words + w * ROWS * LANES, LANES,
+                    NAME(turn_rows)(words, w * ROWS * LANES, LANES, PLAIN,
                                     plan->slope + ((index - plan->begin) * WORDS + w) * plan->slope_apart
                                         + tile * ROWS);
                 else
-                    NAME(turn)(words + w * LANES * LANES, LANES,
+                    NAME(turn)(words, w * LANES * LANES, LANES, PLAIN,
                                plan->image + w * plan->image_apart + tile * plan->width + c0, plan->width);
         }
     }
@@ -585,7 +585,7 @@ UNROLL
         int64_t t0 = 0;
         if (even && n + LANES < p->batch) /* with more than nine, over what follows */
             for (; t0 == 0 || t0 + LANES <= TAPS; t0 += LANES)
-                NAME(turn)(taps[t0], LANES, to + t0, TAPS);
+                NAME(turn)(taps[t0], 0, LANES, PLAIN, to + t0, TAPS);
         for (int64_t l = 0; l < NAME(least)(LANES, p->batch - n); l++)
             for (int64_t t = t0; t < TAPS; t++)
                 to[l * p->out_stride[N] + t / 3 * p->out_stride[Y] + t % 3 * p->out_stride[X]] = taps[t][l];

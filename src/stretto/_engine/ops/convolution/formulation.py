@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.kernels import DTYPES, kernels
+from stretto._engine.kernels import NARROW, kernels, multiplies
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
@@ -64,7 +64,7 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
     (_, _, *spatial), (_, features, *window) = op.dims[:2]
     if lhs.ndim not in (3, 4) or not lhs.size or op.precision is not None:
         return False
-    if lhs.dtype not in DTYPES or not lhs.dtype == rhs.dtype == out.dtype:
+    if not multiplies(lhs.dtype, rhs.dtype, out.dtype):
         return False
     row = spatial[0] if lhs.shape[spatial[-1]] == 1 else spatial[-1]
     if lhs.shape[row] > 1 and math.prod(lhs.shape[row + 1 :]) > 1:
@@ -82,6 +82,8 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
         several = max([out.shape[a] for a in op.dims.out_spec[2:]]) > 1
         shallow = several and inputs * elements <= _SHALLOW and not _takes_fewer(op, lhs, rhs, out)
         return not (shallow and forms.suits_positions_together(op, lhs, rhs, out))
+    if inputs == 1 and lhs.dtype in NARROW:
+        return False  # making floats of all takes longer than the sums
     if forms.suits_scattered(op, lhs, rhs) or forms.suits_pointwise(op, lhs, rhs):
         return False  # products, and elements moved
     narrow = out.shape[op.dims.out_spec[-1]] < _NARROW * op.lhs_dilation[-1]
