@@ -34,6 +34,7 @@ typedef INTEGER NAME(Places) __attribute__((vector_size(LANES * sizeof(T))));
 #define UNPACKED 48    /* rows below which B is read as it lies */
 #define DEPTH 320      /* the most of K in a part */
 #define PART_COLUMNS (11 * COLUMNS)
+#define BESIDE (1 << 18) /* elements that are summed beside C: what the second cache holds */
 #define AHEAD 10       /* rows of B that are fetched ahead */
 
 #if defined(__clang__)
@@ -450,7 +451,8 @@ static void NAME(pack_a)(const Product *p, int64_t first, int64_t rows, int64_t 
     const void *a = NAME(place)(p->a, first, p->a_kind);
     BY_KIND(p->a_kind, NAME(pack_rows)(a, p->a_m, p->a_k, p->a_apart, KIND, rows, k - odd, out));
     if (odd)
-        NAME(pack_rows)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, 0, ALONE, rows, 1, out + (k - 1) * ROWS);
+        NAME(pack_rows)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, 0, ALONE, rows, 1,
+                        out + (k - 1) * ROWS);
 }
 
 static void NAME(pack_b)(const Product *p, int64_t first, int64_t columns, int64_t k, int last, T *out)
@@ -781,6 +783,11 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
         plan.rows = NAME(up)((p->m + each - 1) / each, ROWS);
         plan.tall = (p->m + plan.rows - 1) / plan.rows;
     }
+    int64_t most = NAME(up)(BESIDE / plan.columns, ROWS);
+    if (plan.parts > 1 && (p->c_kind != PLAIN || p->n % LANES) && plan.rows > most) {
+        plan.rows = most;
+        plan.tall = (p->m + most - 1) / most;
+    }
     plan.width = NAME(up)(p->n, LANES);
     /* Pack beforehand what several tasks read, if there is room. */
     int a_shared = NAME(shared_by_all)(p, p->a_batch), b_shared = NAME(shared_by_all)(p, p->b_batch);
@@ -830,5 +837,6 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
 #undef DEPTH
 #undef PART_COLUMNS
 #undef AHEAD
+#undef BESIDE
 #undef SMALL
 #undef MOST_SCRATCH
