@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.config import config
@@ -519,9 +520,9 @@ def _after_counting(x: Any) -> Any:
     never = gt(reduce_min(common), 0)
     if x.size < _LARGE_OUTPUT:
         return select(broadcast_to(never, x.shape), zeros_like(x), x)
-    if kind_of(x.dtype) == "float" and x.dtype.itemsize < 4:
-        # XLA would make floats of all elements, to write one.
-        bits = bitcast_convert_type(x, np.dtype(f"uint{8 * x.dtype.itemsize}"))
+    if x.dtype == ml_dtypes.bfloat16:
+        # XLA would make float32 of all elements, and these of them again, to write one.
+        bits = bitcast_convert_type(x, np.dtype(np.uint16))
         return bitcast_convert_type(_after_counting(bits), x.dtype)
     begin = slice_in_dim(reshape(x, (x.size,)), 0, 1)
     kept = select(broadcast_to(never, (1,)), zeros_like(begin), begin)
