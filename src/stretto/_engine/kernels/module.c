@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 6
+#define REVISION 7
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
