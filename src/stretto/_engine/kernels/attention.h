@@ -15,15 +15,10 @@ array of all scores is stored.
 - Of one to three queries, as in decoding, lanes run along the features, and keys and values are read
   where they lie.
 
-`T`, `LANES`, `ROWS` and `NAME` are those of product.h, whose tiles and packing are used; exponentials
-are those of rows.h.
+`T`, `LANES`, `ROWS` and `NAME` are those of lanes.h; tiles and packing are those of product.h,
+exponentials those of rows.h.
 */
 
-typedef T NAME(Score) __attribute__((vector_size(LANES * sizeof(T))));
-#define Vec NAME(Score)
-#define LOAD(p) (*(const NAME(Loose) *)(p))
-#define STORE(p, v) (*(NAME(Loose) *)(p) = (v))
-#define ALL(x) ((x) - (Vec){0})
 #define LEAST (-(T)__builtin_inf())
 #define LIMIT (sizeof(T) == 4 ? (T)110 : (T)760)   /* e to the power of less than -LIMIT is 0 */
 
@@ -35,7 +30,6 @@ typedef T NAME(Score) __attribute__((vector_size(LANES * sizeof(T))));
 #define TASK_ROWS 256                   /* rows of a task: keys are packed once for them */
 #define IN_PLACE 48                     /* rows up to which values are read where they lie */
 #define FEW 3
-#define SMALL 60000.0                   /* multiply-adds for which no second thread is woken */
 
 typedef struct {
     const Attention *p;
@@ -55,26 +49,16 @@ typedef struct {
 } NAME(AttentionPair);
 #define Pair NAME(AttentionPair)
 
-static int64_t NAME(attention_offset)(const Attention *p, const int64_t *strides, int64_t index)
-{
-    int64_t at = 0;
-    for (int axis = ATTENTION_AXES - 1; axis >= 0; axis--) {
-        at += index % p->batch[axis] * strides[axis];
-        index /= p->batch[axis];
-    }
-    return at;
-}
-
 static Pair NAME(attention_pair)(const Attention *p, int64_t index)
 {
-#define AT(array) ((T *)p->array.data + NAME(attention_offset)(p, p->array.batch, index))
+#define AT(array) ((T *)p->array.data + offset(ATTENTION_AXES, p->batch, p->array.batch, index))
     Pair pair = {.q = AT(q), .k = AT(k), .v = AT(v), .out = AT(out), .d_out = AT(d_out), .d_q = AT(d_q)};
 #undef AT
-    pair.lead = NAME(attention_offset)(p, p->lead, index);
+    pair.lead = offset(ATTENTION_AXES, p->batch, p->lead, index);
     for (int64_t i = 0; i < p->steps; i++) {
         const AttentionArray *array = &p->step[i].array;
         int64_t size = p->step[i].kind == ATTENTION_SELECT ? 1 : sizeof(T);
-        pair.step[i] = (const char *)array->data + size * NAME(attention_offset)(p, array->batch, index);
+        pair.step[i] = (const char *)array->data + size * offset(ATTENTION_AXES, p->batch, array->batch, index);
     }
     return pair;
 }
@@ -83,7 +67,7 @@ static Pair NAME(attention_pair)(const Attention *p, int64_t index)
 static void NAME(attention_rows)(
     const T *from, int64_t row, int64_t column, int64_t rows, int64_t columns, T scale, T *to)
 {
-    int64_t width = NAME(up)(columns, LANES);
+    int64_t width = up(columns, LANES);
     for (int64_t i = 0; i < rows; i++, from += row, to += width) {
         int64_t j = 0;
         if (column == 1)
@@ -185,7 +169,7 @@ static int64_t NAME(attention_seen)(const Plan *plan, int whole, int64_t row, in
 {
     if (whole)
         return n;
-    int64_t seen = NAME(up)(row + ROWS + plan->p->step[plan->causal].offset, ROWS) - j0;
+    int64_t seen = up(row + ROWS + plan->p->step[plan->causal].offset, ROWS) - j0;
     return seen < 0 ? 0 : seen < n ? seen : n;
 }
 
@@ -218,7 +202,7 @@ static void NAME(attention_scores)(
 added up before is to be multiplied by the result. */
 static T NAME(attention_exponentials)(T *s, int64_t n, T *most, T *sum)
 {
-    int64_t wide = NAME(up)(n, LANES);
+    int64_t wide = up(n, LANES);
     for (int64_t i = n; i < wide; i++)
         s[i] = LEAST;
     Vec top = ALL(LEAST), sums = {0};
@@ -303,13 +287,13 @@ static void NAME(attend_few)(void *work, int64_t index)
     Plan *plan = work;
     const Attention *p = plan->p;
     Pair pair = NAME(attention_pair)(p, index);
-    int64_t width = NAME(up)(p->columns, LANES);
-    T *q = stretto_scratch(SLOT_A, (size_t)(NAME(up)(p->features, LANES) + PITCH + width) * sizeof(T));
+    int64_t width = up(p->columns, LANES);
+    T *q = stretto_scratch(SLOT_A, (size_t)(up(p->features, LANES) + PITCH + width) * sizeof(T));
     if (!q) {
         plan->failed = 1;
         return;
     }
-    T *s = q + NAME(up)(p->features, LANES), *sums = s + PITCH;
+    T *s = q + up(p->features, LANES), *sums = s + PITCH;
     for (int64_t r = 0; r < p->rows; r++) {
         NAME(attention_rows)(pair.q + r * p->q.row, 0, p->q.column, 1, p->features, (T)p->scale, q);
         T most = LEAST, total = 0;
@@ -339,7 +323,7 @@ static int NAME(attend_block)(
     const T *v, int64_t v_row, T *s, T *sums, int whole)
 {
     const Attention *p = plan->p;
-    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t width = up(p->columns, LANES), q_width = up(p->features, LANES);
     int64_t seen[QUERIES / ROWS];
     T most[QUERIES], total[QUERIES];
     for (int64_t i = 0; i < rows; i++)
@@ -383,8 +367,8 @@ static void NAME(attend)(void *work, int64_t at)
     int64_t index = at / plan->parts, from = at % plan->parts * TASK_ROWS;
     int64_t rows = p->rows - from < TASK_ROWS ? p->rows - from : TASK_ROWS;
     Pair pair = NAME(attention_pair)(p, index);
-    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
-    int64_t all = NAME(up)(p->keys, PANEL) * p->features;
+    int64_t width = up(p->columns, LANES), q_width = up(p->features, LANES);
+    int64_t all = up(p->keys, PANEL) * p->features;
     int copied = width != p->columns || p->v.column != 1 || (rows > IN_PLACE && p->v.row != width);
     T *memory = stretto_scratch(
         SLOT_A, (size_t)(QUERIES * (q_width + PITCH + width)) * sizeof(T));
@@ -398,7 +382,7 @@ static void NAME(attend)(void *work, int64_t at)
     const T *v = pair.v;
     int64_t v_row = p->v.row;
     if (copied) {
-        T *to = keys + NAME(up)(all, LANES);
+        T *to = keys + up(all, LANES);
         NAME(attention_rows)(v, v_row, p->v.column, p->keys, p->columns, 1, to);
         v = to, v_row = width;
     }
@@ -428,7 +412,7 @@ static void NAME(gradient_block)(
     int64_t rows, int whole)
 {
     const Attention *p = plan->p;
-    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t width = up(p->columns, LANES), q_width = up(p->features, LANES);
     int64_t seen[QUERIES / ROWS];
     for (int64_t r = 0; r < rows && !whole; r++)
         whole = !(b->shift[at + r] - plan->hidden > LIMIT);
@@ -446,7 +430,7 @@ static void NAME(gradient_block)(
         if (!k)
             continue;
         NAME(attention_steps)(p, pair, r0 + r, b->j0, k, s);
-        for (int64_t i = k; i < NAME(up)(k, LANES); i++)
+        for (int64_t i = k; i < up(k, LANES); i++)
             s[i] = LEAST;
         Vec shift = ALL(b->shift[at + r]), beside = ALL(b->beside[at + r]);
         for (int64_t i = 0; i < k; i += LANES) {
@@ -474,7 +458,7 @@ static void NAME(gradient_block)(
 static void NAME(attention_store)(
     const T *from, int64_t rows, int64_t columns, T *to, int64_t row, int64_t column)
 {
-    int64_t width = NAME(up)(columns, LANES);
+    int64_t width = up(columns, LANES);
     for (int64_t i = 0; i < rows; i++, from += width, to += row)
         for (int64_t j = 0; j < columns; j++)
             to[j * column] = from[j];
@@ -484,10 +468,10 @@ static void NAME(gradient_task)(void *work, int64_t index)
 {
     Plan *plan = work;
     const Attention *p = plan->p;
-    int64_t width = NAME(up)(p->columns, LANES), q_width = NAME(up)(p->features, LANES);
+    int64_t width = up(p->columns, LANES), q_width = up(p->features, LANES);
     int64_t all = p->sharing * p->rows, high = KEYS + ROWS, first = index * p->sharing;
     T *memory = stretto_scratch(
-        SLOT_A, (size_t)(all * (2 * q_width + width) + 2 * NAME(up)(all, LANES) + 2 * QUERIES * PITCH) * sizeof(T));
+        SLOT_A, (size_t)(all * (2 * q_width + width) + 2 * up(all, LANES) + 2 * QUERIES * PITCH) * sizeof(T));
     T *block = stretto_scratch(
         SLOT_B, (size_t)(KEYS * (p->features + p->columns) + high * (2 * q_width + width)) * sizeof(T));
     if (!memory || !block) {
@@ -495,13 +479,13 @@ static void NAME(gradient_task)(void *work, int64_t index)
         return;
     }
     T *q = memory, *x = q + all * q_width, *d_q = x + all * width, *beside = d_q + all * q_width;
-    T *shift = beside + NAME(up)(all, LANES);
+    T *shift = beside + up(all, LANES);
     T *keys = block, *values = keys + KEYS * p->features, *k_rows = values + KEYS * p->columns;
     NAME(AttentionBlock) b = {
         .q = q, .x = x, .d_q = d_q, .beside = beside, .keys = keys, .values = values, .k_rows = k_rows,
         .k_row = q_width, .d_k = k_rows + high * q_width, .shift = shift};
     b.d_v = b.d_k + high * q_width;
-    b.s = shift + NAME(up)(all, LANES), b.d = b.s + QUERIES * PITCH;
+    b.s = shift + up(all, LANES), b.d = b.s + QUERIES * PITCH;
     for (int64_t g = 0; g < p->sharing; g++) {
         Pair pair = NAME(attention_pair)(p, first + g);
         NAME(attention_rows)(pair.q, p->q.row, p->q.column, p->rows, p->features, (T)p->scale,
@@ -556,11 +540,11 @@ static void NAME(gradient_task)(void *work, int64_t index)
         }
         NAME(attention_store)(
             b.d_k, b.n, p->features,
-            (T *)p->d_k.data + NAME(attention_offset)(p, p->d_k.batch, first) + b.j0 * p->d_k.row,
+            (T *)p->d_k.data + offset(ATTENTION_AXES, p->batch, p->d_k.batch, first) + b.j0 * p->d_k.row,
             p->d_k.row, p->d_k.column);
         NAME(attention_store)(
             b.d_v, b.n, p->columns,
-            (T *)p->d_v.data + NAME(attention_offset)(p, p->d_v.batch, first) + b.j0 * p->d_v.row,
+            (T *)p->d_v.data + offset(ATTENTION_AXES, p->batch, p->d_v.batch, first) + b.j0 * p->d_v.row,
             p->d_v.row, p->d_v.column);
     }
     for (int64_t g = 0; g < p->sharing; g++)
@@ -589,13 +573,11 @@ static Plan NAME(attention_plan)(const Attention *p)
 }
 
 static int NAME(attention_run)(
-    const XLA_FFI_CallFrame *frame, Plan *plan, int64_t tasks, double work, Part *part)
+    const XLA_FFI_CallFrame *frame, Plan *plan, int64_t pairs, int64_t tasks, Part *part)
 {
-    if (work <= SMALL)
-        for (int64_t i = 0; i < tasks; i++)
-            part(plan, i);
-    else
-        stretto_parallel(frame, tasks, part, plan);
+    const Attention *p = plan->p;
+    double work = (double)pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
+    stretto_parallel(frame, stretto_threads_for(frame, work), tasks, part, plan);
     return plan->failed ? -1 : 0;
 }
 
@@ -611,35 +593,17 @@ static int NAME(attention)(const XLA_FFI_CallFrame *frame, const Attention *p)
 {
     Plan plan = NAME(attention_plan)(p);
     int64_t pairs = NAME(attention_pairs)(p);
-    double work = (double)pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
     if (p->rows <= FEW && p->k.column == 1 && p->v.column == 1)
-        return NAME(attention_run)(frame, &plan, pairs, work, NAME(attend_few));
+        return NAME(attention_run)(frame, &plan, pairs, pairs, NAME(attend_few));
     plan.parts = (p->rows + TASK_ROWS - 1) / TASK_ROWS;
-    return NAME(attention_run)(frame, &plan, pairs * plan.parts, work, NAME(attend));
+    return NAME(attention_run)(frame, &plan, pairs, pairs * plan.parts, NAME(attend));
 }
 
 static int NAME(attention_gradient)(const XLA_FFI_CallFrame *frame, const Attention *p)
 {
     Plan plan = NAME(attention_plan)(p);
     int64_t pairs = NAME(attention_pairs)(p);
-    double work = (double)pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
-    return NAME(attention_run)(frame, &plan, pairs / p->sharing, work, NAME(gradient_task));
+    return NAME(attention_run)(frame, &plan, pairs, pairs / p->sharing, NAME(gradient_task));
 }
 
-#undef Vec
-#undef LOAD
-#undef STORE
-#undef ALL
-#undef LEAST
-#undef LIMIT
-#undef VECTORS
-#undef PANEL
-#undef QUERIES
-#undef KEYS
-#undef PITCH
-#undef TASK_ROWS
-#undef IN_PLACE
-#undef FEW
-#undef SMALL
 #undef Plan
-#undef Pair

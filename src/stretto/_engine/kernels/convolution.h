@@ -23,35 +23,17 @@ lies along the lanes:
 An element's sum is taken in an order that the geometry alone decides, whatever the tasks and
 threads: parts of the sum one after the other, each from its first product to its last.
 
-`T`, `LANES`, `ROWS` and `NAME` are those of product.h, whose tiles and packing are used.
+`T`, `LANES`, `ROWS` and `NAME` are those of lanes.h; tiles and packing are those of product.h.
 */
 
 #include <string.h>
 
-typedef T NAME(Lane) __attribute__((vector_size(LANES * sizeof(T))));
-#define Vec NAME(Lane)
-#define LOAD(p) (*(const NAME(Loose) *)(p))
-#define STORE(p, v) (*(NAME(Loose) *)(p) = (v))
-
-#define COLUMNS (3 * LANES)
 #define BLOCK (6 * COLUMNS)  /* the most positions of a task, by pixels */
 #define DEEP 288             /* of the sum in a part: about so many */
 #define TALL 288             /* rows of a task, by outputs: about so many */
 #define BROAD (4 * COLUMNS)  /* the most outputs of a task, by outputs */
+#define FEW_OUTPUTS 4        /* up to which lanes are elements of windows */
 #define NEXT 27              /* places after which what is read where it lies is fetched ahead */
-#define SMALL 60000.0        /* multiply-adds for which no second thread is woken */
-
-static inline int64_t NAME(least)(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static void NAME(run_tasks)(
-    const XLA_FFI_CallFrame *frame, int64_t threads, int64_t count, Part *part, void *work)
-{
-    if (threads == 1)
-        for (int64_t i = 0; i < count; i++)
-            part(work, i);
-    else
-        stretto_parallel(frame, count, part, work);
-}
 
 static inline void NAME(copied)(const T *from, int64_t count, T *to)
 {
@@ -71,11 +53,11 @@ static inline void NAME(halves)(const T *from, int64_t count, int half, int64_t 
 {
     int64_t i = 0;
 #if defined(__GNUC__) && !defined(__clang__)
-    NAME(Places) l = NUMBERED, odd = (l & 1) != 0;
-    NAME(Places) low = (odd & LANES) | (~odd & (l >> 1)), high = (odd & LANES) | (~odd & ((l + LANES) >> 1));
-    NAME(Places) low_of_both = (odd & ((l >> 1) + LANES)) | (~odd & l), high_of_both = low_of_both + (odd & (LANES / 2));
+    Places l = NUMBERED, odd = (l & 1) != 0;
+    Places low = (odd & LANES) | (~odd & (l >> 1)), high = (odd & LANES) | (~odd & ((l + LANES) >> 1));
+    Places low_of_both = (odd & ((l >> 1) + LANES)) | (~odd & l), high_of_both = low_of_both + (odd & (LANES / 2));
     if (half == 1)
-        for (; i + LANES <= NAME(least)(count, whole); i += LANES) {
+        for (; i + LANES <= least(count, whole); i += LANES) {
             Vec some = LOAD(from + i), none = {0};
             STORE(to + 2 * i, __builtin_shuffle(some, none, low));
             STORE(to + 2 * i + LANES, __builtin_shuffle(some, none, high));
@@ -96,7 +78,7 @@ static inline void NAME(halves)(const T *from, int64_t count, int half, int64_t 
 static inline void NAME(paired)(Vec one, Vec other, T *to)
 {
 #if defined(__GNUC__) && !defined(__clang__)
-    NAME(Places) l = NUMBERED, low = (l >> 1) + ((l & 1) * LANES), high = low + LANES / 2;
+    Places l = NUMBERED, low = (l >> 1) + ((l & 1) * LANES), high = low + LANES / 2;
     STORE(to, __builtin_shuffle(one, other, low));
     STORE(to + LANES, __builtin_shuffle(one, other, high));
 #else
@@ -113,7 +95,7 @@ static void NAME(bordered)(
     const T *row, int64_t size, int64_t x, int64_t width, int64_t step, int64_t kept, int64_t plane,
     T *out)
 {
-    int64_t first = x < 0 ? NAME(least)(-x, width) : 0;
+    int64_t first = x < 0 ? least(-x, width) : 0;
     int64_t last = size - x < width ? size - x : width;
     last = last < first || !row ? first : last;
     if (step == 1) {
@@ -132,7 +114,7 @@ static void NAME(bordered)(
             to[count++] = 0;
 #if defined(__GNUC__) && !defined(__clang__)
         if (step == 2) {
-            NAME(Places) l = NUMBERED, even = 2 * l;
+            Places l = NUMBERED, even = 2 * l;
             for (; i + 2 * LANES <= last; i += 2 * LANES, count += LANES) {
                 const T *from = row + x + i;
                 STORE(to + count, __builtin_shuffle(LOAD(from), LOAD(from + LANES), even));
@@ -146,10 +128,22 @@ static void NAME(bordered)(
     }
 }
 
+/* So many rows from `y` on, bordered; only every so manyth is written. Returns what lies behind. */
+static T *NAME(bordered_rows)(
+    const T *image, int64_t row, const int64_t *size, int64_t y, int64_t rows, int64_t every,
+    int64_t x, int64_t width, int64_t step, int64_t kept, int64_t plane, T *out)
+{
+    for (int64_t r = 0; r < rows; r++, y++, out += kept * plane)
+        if (r % every == 0)
+            NAME(bordered)(y < 0 || y >= size[0] ? NULL : image + y * row, size[1], x, width, step, kept,
+                           plane, out);
+    return out;
+}
+
 /* Tiles that read one side where it lies */
 
 /* c[i] = sum over l of a[i][at[l]] b[l] */
-static inline __attribute__((always_inline)) void NAME(read_tile)(
+INLINE void NAME(read_tile)(
     const int rows, const int vectors, const int pairs, const T *const *a, const int64_t *at, const T *b, int64_t k,
     T *c, int64_t c_m, int add)
 {
@@ -191,31 +185,25 @@ UNROLL
         }
 }
 
-#define CASE(r, v)                                                                                 \
+#define READ_TILE(r, v)                                                                            \
     case 8 * (r) + (v):                                                                            \
         if (WITH_PAIRS && pairs)                                                                   \
             NAME(read_tile)(r, v, 1, a, at, b, k, c, c_m, add);                                    \
         else                                                                                       \
             NAME(read_tile)(r, v, 0, a, at, b, k, c, c_m, add);                                    \
         return;
-#define CASES(r) CASE(r, 1) CASE(r, 2) CASE(r, 3)
 
 static __attribute__((noinline)) void NAME(read_tile_of)(
     int rows, int vectors, int pairs, const T *const *a, const int64_t *at, const T *b, int64_t k,
     T *c, int64_t c_m, int add)
 {
     switch (8 * rows + vectors) {
-        CASES(1) CASES(2) CASES(3) CASES(4)
-#if ROWS == 8
-        CASES(5) CASES(6) CASES(7) CASES(8)
-#endif
+        EACH_TILE(READ_TILE)
     }
 }
 
-#undef CASE
-
 /* c[i] = sum over l of a[l][i] b[at[l]], each vector of positions in its own place */
-static inline __attribute__((always_inline)) void NAME(spot_tile)(
+INLINE void NAME(spot_tile)(
     const int rows, const int vectors, const int pairs, const T *a, const T *const *b, const int64_t *at, int64_t k,
     T *const *c, int64_t c_m, int add)
 {
@@ -257,7 +245,7 @@ UNROLL
     }
 }
 
-#define CASE(r, v)                                                                                 \
+#define SPOT_TILE(r, v)                                                                            \
     case 8 * (r) + (v):                                                                            \
         if (WITH_PAIRS && pairs)                                                                   \
             NAME(spot_tile)(r, v, 1, a, b, at, k, c, c_m, add);                                    \
@@ -270,14 +258,9 @@ static __attribute__((noinline)) void NAME(spot_tile_of)(
     T *const *c, int64_t c_m, int add)
 {
     switch (8 * rows + vectors) {
-        CASES(1) CASES(2) CASES(3) CASES(4)
-#if ROWS == 8
-        CASES(5) CASES(6) CASES(7) CASES(8)
-#endif
+        EACH_TILE(SPOT_TILE)
     }
 }
-
-#undef CASE
 
 /* By pixels */
 
@@ -305,7 +288,7 @@ static void NAME(pack_kernel)(void *work, int64_t index)
     const Convolution *p = plan->p;
     int64_t tiles = (p->outputs + ROWS - 1) / ROWS, each = plan->flat ? tiles : 1;
     int64_t part = index / each % plan->parts, group = index / each / plan->parts;
-    int64_t features = NAME(least)(p->features - part * plan->depth, plan->depth);
+    int64_t features = least(p->features - part * plan->depth, plan->depth);
     int64_t k = features * plan->taps, from = part * plan->depth * plan->taps;
     int64_t row = p->rhs_stride[N], window = p->window[1];
     const T *a = (const T *)p->rhs + group * p->rhs_stride[G] + part * plan->depth * p->rhs_stride[F];
@@ -313,13 +296,13 @@ static void NAME(pack_kernel)(void *work, int64_t index)
     if (plan->flat) {
         int64_t tile = index % tiles;
         NAME(pack_rows)(a + tile * ROWS * row, row, 1, 0, PLAIN,
-                        NAME(least)(p->outputs - tile * ROWS, ROWS), k, out + tile * ROWS * k);
+                        least(p->outputs - tile * ROWS, ROWS), k, out + tile * ROWS * k);
         return;
     }
     /* Feature by feature, whose outputs lie together where it is a gradient by the image. */
     for (int64_t f = 0; f < features; f++, a += p->rhs_stride[F])
         for (int64_t tile = 0; tile < tiles; tile++) {
-            int64_t rows = NAME(least)(p->outputs - tile * ROWS, ROWS);
+            int64_t rows = least(p->outputs - tile * ROWS, ROWS);
             T *to = out + (tile * k + f * plan->taps) * ROWS;
             for (int64_t y = 0; y < p->window[0]; y++)
                 for (int64_t x = 0; x < window; x++, to += ROWS) {
@@ -341,8 +324,8 @@ static void NAME(pixel_task)(void *work, int64_t index)
     const Convolution *p = plan->p;
     int64_t block = index % plan->wide, row = index / plan->wide % plan->tall;
     int64_t group = index / plan->wide / plan->tall;
-    int64_t j0 = block * plan->columns, j1 = NAME(least)(j0 + plan->columns, plan->pixels);
-    int64_t o0 = row * plan->rows, outputs = NAME(least)(p->outputs - o0, plan->rows);
+    int64_t j0 = block * plan->columns, j1 = least(j0 + plan->columns, plan->pixels);
+    int64_t o0 = row * plan->rows, outputs = least(p->outputs - o0, plan->rows);
     int64_t columns = j1 - j0, width = p->positions[1], height = p->positions[0];
     if (columns <= 0 || outputs <= 0)
         return;
@@ -368,7 +351,7 @@ static void NAME(pixel_task)(void *work, int64_t index)
             first[tiles++] = count;
             next += NAME(next)(j1 - j) * LANES;
         }
-        int64_t left = NAME(least)(NAME(least)(next, j1) - j, width - x);
+        int64_t left = least(least(next, j1) - j, width - x);
         pieces[count++] = (NAME(Piece)){
             (start + (y - y0) * p->step[0]) * line + x - begin, 0, (int32_t)left};
         j += left;
@@ -378,7 +361,7 @@ static void NAME(pixel_task)(void *work, int64_t index)
         for (int64_t i = first[t], to = 0; i < first[t + 1]; to += pieces[i++].count)
             pieces[i].to = (int32_t)to;
     int64_t channel = lines * line, deepest = plan->depth * plan->taps;
-    int64_t c_m = NAME(up)(columns, LANES);
+    int64_t c_m = up(columns, LANES);
     /* Where vectors do not cross rows, they are read in place; whole ones are written there too. */
     int in_place = plan->a && (width % LANES == 0 || one_row);
     int flat = p->out_stride[X] == 1 && (p->out_stride[Y] == width || height == 1);
@@ -408,23 +391,20 @@ static void NAME(pixel_task)(void *work, int64_t index)
     const T *lhs = (const T *)p->lhs + group * p->lhs_stride[G];
     int64_t row_tiles = (p->outputs + ROWS - 1) / ROWS;
     for (int64_t part = 0; part < plan->parts; part++) {
-        int64_t f0 = part * plan->depth, features = NAME(least)(p->features - f0, plan->depth);
+        int64_t f0 = part * plan->depth, features = least(p->features - f0, plan->depth);
         int64_t k = features * plan->taps;
         for (int64_t f = 0; f < features; f++) {
             T *to = copy + f * channel;
             for (int64_t j = j0; j < j1;) {
                 int64_t n = j / (width * height), y = j / width % height;
-                int64_t end = NAME(least)((n + 1) * width * height, j1);
+                int64_t end = least((n + 1) * width * height, j1);
                 int64_t last = (end - 1) / width % height;
                 const T *image = lhs + n * p->lhs_stride[N] + (f0 + f) * p->lhs_stride[F];
-                int64_t i = y * p->step[0] - p->low[0], some = (last - y) * p->step[0] + reach + 1;
-                for (int64_t r = 0; r < some; r++, i++, to += line) {
-                    if (p->window[0] == 1 && r % p->step[0])
-                        continue; /* no window reaches it */
-                    const T *from = i < 0 || i >= p->image[0] ? NULL : image + i * p->lhs_stride[Y];
-                    NAME(bordered)(from, p->image[1], begin * p->step[1] - p->low[1], across,
-                                   p->step[1], plan->kept, plane, to);
-                }
+                to = NAME(bordered_rows)(
+                    image, p->lhs_stride[Y], p->image, y * p->step[0] - p->low[0],
+                    (last - y) * p->step[0] + reach + 1,
+                    p->window[0] == 1 ? p->step[0] : 1, /* which windows reach */
+                    begin * p->step[1] - p->low[1], across, p->step[1], plan->kept, plane, to);
                 j = end;
             }
         }
@@ -461,7 +441,7 @@ static void NAME(pixel_task)(void *work, int64_t index)
                              : (const T *)p->rhs + group * p->rhs_stride[G] + f0 * p->rhs_stride[F];
         int64_t a_m = plan->a ? k : p->rhs_stride[N];
         for (int64_t i = 0; i < outputs; i += ROWS) {
-            int rows = (int)NAME(least)(outputs - i, ROWS);
+            int rows = (int)least(outputs - i, ROWS);
             for (int64_t t = 0, j = 0; t < tiles; t++) {
                 int vectors = NAME(next)(columns - j);
                 if (in_place) {
@@ -493,7 +473,7 @@ static void NAME(pixel_task)(void *work, int64_t index)
     }
     for (int64_t j = j0; j < j1 && !written;) {
         int64_t n = j / (width * height), y = j / width % height, x = j % width;
-        int64_t end = NAME(least)(flat ? (n + 1) * width * height : j - x + width, j1);
+        int64_t end = least(flat ? (n + 1) * width * height : j - x + width, j1);
         const T *from = c + j - j0;
         T *to = out + n * p->out_stride[N] + y * p->out_stride[Y] + x * p->out_stride[X];
         for (int64_t o = 0; o < outputs; o++, from += c_m, to += p->out_stride[F])
@@ -515,7 +495,7 @@ static int NAME(by_pixels)(const XLA_FFI_CallFrame *frame, const Convolution *p,
     if (!plan.pixels)
         return 0;
     plan.k = plan.taps * p->features;
-    plan.kept = NAME(least)(p->step[1], p->window[1] ? (p->window[1] - 1) * p->gap[1] + 1 : 1);
+    plan.kept = least(p->step[1], p->window[1] ? (p->window[1] - 1) * p->gap[1] + 1 : 1);
     if (plan.k) {
         int64_t most = DEEP / plan.taps > 1 ? DEEP / plan.taps : 1;
         plan.parts = (p->features + most - 1) / most;
@@ -523,12 +503,12 @@ static int NAME(by_pixels)(const XLA_FFI_CallFrame *frame, const Convolution *p,
         plan.parts = (p->features + plan.depth - 1) / plan.depth;
     }
     plan.wide = (plan.pixels + BLOCK - 1) / BLOCK;
-    plan.columns = NAME(up)((plan.pixels + plan.wide - 1) / plan.wide, COLUMNS);
+    plan.columns = up((plan.pixels + plan.wide - 1) / plan.wide, COLUMNS);
     plan.wide = (plan.pixels + plan.columns - 1) / plan.columns;
     int64_t each = (p->outputs + 255) / 256, tasks = p->groups * plan.wide;
     if (threads > 1 && tasks * each < 2 * threads)
         each = (2 * threads + tasks - 1) / tasks;
-    plan.rows = NAME(up)((p->outputs + each - 1) / each, ROWS);
+    plan.rows = up((p->outputs + each - 1) / each, ROWS);
     plan.tall = (p->outputs + plan.rows - 1) / plan.rows;
     int64_t tiles = (p->outputs + ROWS - 1) / ROWS;
     plan.flat = (p->rhs_stride[X] == 1 || p->window[1] == 1)
@@ -540,9 +520,9 @@ static int NAME(by_pixels)(const XLA_FFI_CallFrame *frame, const Convolution *p,
         if (!plan.a)
             return -1;
         int64_t packs = p->groups * plan.parts * (plan.flat ? tiles : 1);
-        NAME(run_tasks)(frame, threads, packs, NAME(pack_kernel), &plan);
+        stretto_parallel(frame, threads, packs, NAME(pack_kernel), &plan);
     }
-    NAME(run_tasks)(frame, threads, tasks * plan.tall, NAME(pixel_task), &plan);
+    stretto_parallel(frame, threads, tasks * plan.tall, NAME(pixel_task), &plan);
     return plan.failed ? -1 : 0;
 }
 
@@ -552,7 +532,7 @@ included; else each is one. */
 
 #define RUN 6 /* vectors of a run that are summed together */
 
-static inline __attribute__((always_inline)) void NAME(run_tile)(
+INLINE void NAME(run_tile)(
     const int vectors, const T *a, const int64_t *at, int64_t k, const T *from, T *to)
 {
     Vec sum[RUN];
@@ -577,7 +557,7 @@ static void NAME(few_task)(void *work, int64_t index)
     const Convolution *p = plan->p;
     int64_t block = index % plan->tall, n = index / plan->tall % p->batch;
     int64_t group = index / plan->tall / p->batch, width = p->positions[1];
-    int64_t y0 = block * plan->rows, rows = NAME(least)(p->positions[0] - y0, plan->rows);
+    int64_t y0 = block * plan->rows, rows = least(p->positions[0] - y0, plan->rows);
     if (rows <= 0)
         return;
     int64_t reach = (p->window[0] - 1) * p->gap[0], lines = (rows - 1) * p->step[0] + reach + 1;
@@ -586,7 +566,7 @@ static void NAME(few_task)(void *work, int64_t index)
     int64_t k = plan->k, channel = lines * line;
     int together = p->step[0] == 1 && plan->kept == 1;
     int64_t run = together ? (rows - 1) * line + width : width, runs = together ? 1 : rows;
-    int64_t apart = together ? line : NAME(up)(width, LANES); /* between rows of the results */
+    int64_t apart = together ? line : up(width, LANES); /* between rows of the results */
     size_t size = (size_t)(channel * p->features + RUN * LANES) * sizeof(T);
     T *copy = stretto_scratch(SLOT_A, size);
     int64_t *at = stretto_scratch(SLOT_B, (size_t)k * (sizeof(int64_t) + sizeof(T)));
@@ -598,11 +578,9 @@ static void NAME(few_task)(void *work, int64_t index)
     T *a = (T *)(at + k), *to = copy;
     const T *lhs = (const T *)p->lhs + group * p->lhs_stride[G] + n * p->lhs_stride[N];
     for (int64_t f = 0, l = 0; f < p->features; f++) {
-        int64_t i = y0 * p->step[0] - p->low[0];
-        const T *image = lhs + f * p->lhs_stride[F];
-        for (int64_t r = 0; r < lines; r++, i++, to += line)
-            NAME(bordered)(i < 0 || i >= p->image[0] ? NULL : image + i * p->lhs_stride[Y],
-                           p->image[1], -p->low[1], across, p->step[1], plan->kept, plane, to);
+        to = NAME(bordered_rows)(
+            lhs + f * p->lhs_stride[F], p->lhs_stride[Y], p->image, y0 * p->step[0] - p->low[0], lines,
+            1, -p->low[1], across, p->step[1], plan->kept, plane, to);
         for (int64_t y = 0; y < p->window[0]; y++)
             for (int64_t x = 0; x < p->window[1]; x++) {
                 int64_t place = x * p->gap[1];
@@ -620,7 +598,7 @@ static void NAME(few_task)(void *work, int64_t index)
             for (int64_t j = 0; j < run;) {
                 const T *from = copy + r * p->step[0] * line + j;
                 T *result = c + r * apart + j;
-                int64_t vectors = NAME(least)((run - j + LANES - 1) / LANES, RUN);
+                int64_t vectors = least((run - j + LANES - 1) / LANES, RUN);
                 switch (vectors) {
                 case 1: NAME(run_tile)(1, a, at, k, from, result); break;
                 case 2: NAME(run_tile)(2, a, at, k, from, result); break;
@@ -648,11 +626,11 @@ static int NAME(by_few)(const XLA_FFI_CallFrame *frame, const Convolution *p, in
 {
     NAME(Pixels) plan = {.p = p, .taps = p->window[0] * p->window[1]};
     plan.k = plan.taps * p->features;
-    plan.kept = NAME(least)(p->step[1], plan.taps ? (p->window[1] - 1) * p->gap[1] + 1 : 1);
+    plan.kept = least(p->step[1], plan.taps ? (p->window[1] - 1) * p->gap[1] + 1 : 1);
     int64_t line = (p->positions[1] + p->window[1] * p->gap[1]) * p->step[1] * p->features;
     plan.rows = 1 + (1 << 16) / (line * p->step[0]); /* so that the bordered rows stay near */
     plan.tall = (p->positions[0] + plan.rows - 1) / plan.rows;
-    NAME(run_tasks)(frame, threads, p->groups * p->batch * plan.tall, NAME(few_task), &plan);
+    stretto_parallel(frame, threads, p->groups * p->batch * plan.tall, NAME(few_task), &plan);
     return plan.failed ? -1 : 0;
 }
 
@@ -702,11 +680,11 @@ static void NAME(output_task)(void *work, int64_t index)
     const Convolution *p = plan->p;
     int64_t column = index % plan->wide, block = index / plan->wide % plan->tall;
     int64_t group = index / plan->wide / plan->tall;
-    int64_t n0 = block * plan->examples, examples = NAME(least)(p->batch - n0, plan->examples);
-    int64_t o0 = column * plan->columns, columns = NAME(least)(p->outputs - o0, plan->columns);
+    int64_t n0 = block * plan->examples, examples = least(p->batch - n0, plan->examples);
+    int64_t o0 = column * plan->columns, columns = least(p->outputs - o0, plan->columns);
     if (examples <= 0 || columns <= 0)
         return;
-    int64_t rows = examples * plan->positions, padded = NAME(up)(columns, LANES);
+    int64_t rows = examples * plan->positions, padded = up(columns, LANES);
     int64_t c_m = padded + LANES; /* not a power of 2, by which rows would share lines of a cache */
     int64_t window = p->window[1], elements = plan->elements;
     int64_t reach = (p->positions[0] - 1) * p->step[0], length = plan->cuts ? plan->depth : window;
@@ -725,7 +703,7 @@ static void NAME(output_task)(void *work, int64_t index)
     size_t tables = (size_t)(rows + plan->depth + NEXT) * sizeof(int64_t);
     char *memory = stretto_scratch(SLOT_A, tables + (inside ? 0 : (size_t)(lines * across * examples + LANES) * sizeof(T)) + 64);
     T *panel = stretto_scratch(SLOT_B, (size_t)(padded * plan->depth) * sizeof(T));
-    T *c = stretto_scratch(SLOT_C, (size_t)(NAME(up)(rows, LANES) * c_m) * sizeof(T));
+    T *c = stretto_scratch(SLOT_C, (size_t)(up(rows, LANES) * c_m) * sizeof(T));
     if (!memory || !panel || !c) {
         plan->failed = 1;
         return;
@@ -743,10 +721,10 @@ static void NAME(output_task)(void *work, int64_t index)
             from = part / plan->cuts * window + begin;
             end = (part / plan->cuts + 1) * window;
         }
-        int64_t k = NAME(least)(end - from, plan->depth);
+        int64_t k = least(end - from, plan->depth);
         /* How many bordered rows there are, and where each element of the sum begins. */
         for (int64_t l = 0; l < k;) {
-            int64_t first = (from + l) % elements, count = NAME(least)(elements - first, k - l);
+            int64_t first = (from + l) % elements, count = least(elements - first, k - l);
             int64_t y0 = first / window, y1 = (first + count - 1) / window;
             for (int64_t i = 0; i < count; i++) {
                 int64_t y = (first + i) / window, x = (first + i) % window;
@@ -764,13 +742,12 @@ static void NAME(output_task)(void *work, int64_t index)
             T *to = copy + n * used * across;
             for (int64_t l = 0; l < k;) {
                 int64_t f = (from + l) / elements, first = (from + l) % elements;
-                int64_t count = NAME(least)(elements - first, k - l);
+                int64_t count = least(elements - first, k - l);
                 int64_t y0 = first / window, y1 = (first + count - 1) / window;
-                const T *image = lhs + n * p->lhs_stride[N] + f * p->lhs_stride[F];
-                int64_t some = (y1 - y0) * p->gap[0] + reach + 1, i = y0 * p->gap[0] - p->low[0];
-                for (int64_t r = 0; r < some; r++, i++, to += across)
-                    NAME(bordered)(i < 0 || i >= p->image[0] ? NULL : image + i * p->lhs_stride[Y],
-                                   p->image[1], begin * p->gap[1] - p->low[1], across, 1, 1, 0, to);
+                to = NAME(bordered_rows)(
+                    lhs + n * p->lhs_stride[N] + f * p->lhs_stride[F], p->lhs_stride[Y], p->image,
+                    y0 * p->gap[0] - p->low[0], (y1 - y0) * p->gap[0] + reach + 1, 1,
+                    begin * p->gap[1] - p->low[1], across, 1, 1, across, to);
                 l += count;
             }
         }
@@ -782,11 +759,11 @@ static void NAME(output_task)(void *work, int64_t index)
                                   : (n * used + y * p->step[0]) * across);
         for (int64_t j = 0; j < columns;) {
             int vectors = NAME(next)(columns - j);
-            int64_t wide = vectors * LANES, some = NAME(least)(columns - j, wide);
+            int64_t wide = vectors * LANES, some = least(columns - j, wide);
             for (int64_t l = 0; l < k;) {
                 int64_t f = (from + l) / elements, first = (from + l) % elements;
                 int64_t y = first / window, x = first % window;
-                int64_t count = NAME(least)(flat ? elements - first : window - x, k - l);
+                int64_t count = least(flat ? elements - first : window - x, k - l);
                 NAME(pack_columns)(rhs + j * p->rhs_stride[N] + f * p->rhs_stride[F]
                                        + y * p->rhs_stride[Y] + x * p->rhs_stride[X],
                                    p->rhs_stride[X], p->rhs_stride[N], 0, PLAIN, some, count, vectors,
@@ -796,7 +773,7 @@ static void NAME(output_task)(void *work, int64_t index)
             j += wide;
         }
         for (int64_t i = 0; i < rows; i += ROWS) {
-            int high = (int)NAME(least)(rows - i, ROWS);
+            int high = (int)least(rows - i, ROWS);
             const T *a[ROWS];
             for (int r = 0; r < high; r++)
                 a[r] = (inside ? lhs : copy) + row[i + r];
@@ -839,14 +816,14 @@ static int NAME(by_outputs)(const XLA_FFI_CallFrame *frame, const Convolution *p
     int64_t total = plan.elements * p->features;
     int64_t whole = p->window[1] > DEEP ? p->window[1] : total;
     plan.parts = (whole + DEEP - 1) / DEEP;
-    plan.depth = NAME(up)((whole + plan.parts - 1) / plan.parts, 16);
+    plan.depth = up((whole + plan.parts - 1) / plan.parts, 16);
     plan.parts = (whole + plan.depth - 1) / plan.depth;
     if (p->window[1] > DEEP) {
         plan.cuts = plan.parts;
         plan.parts *= p->features * p->window[0];
     }
     plan.wide = (p->outputs + BROAD - 1) / BROAD;
-    plan.examples = NAME(least)(p->batch, TALL / plan.positions > 1 ? TALL / plan.positions : 1);
+    plan.examples = least(p->batch, TALL / plan.positions > 1 ? TALL / plan.positions : 1);
     plan.tall = (p->batch + plan.examples - 1) / plan.examples;
     int64_t tasks = p->groups * plan.wide * plan.tall;
     if (threads > 1 && tasks < 2 * threads) {
@@ -857,9 +834,9 @@ static int NAME(by_outputs)(const XLA_FFI_CallFrame *frame, const Convolution *p
         while (p->groups * plan.tall * plan.wide < 2 * threads && p->outputs >= 4 * LANES * plan.wide)
             plan.wide++;
     }
-    plan.columns = NAME(up)((p->outputs + plan.wide - 1) / plan.wide, LANES);
+    plan.columns = up((p->outputs + plan.wide - 1) / plan.wide, LANES);
     plan.wide = (p->outputs + plan.columns - 1) / plan.columns;
-    NAME(run_tasks)(frame, threads, p->groups * plan.wide * plan.tall, NAME(output_task), &plan);
+    stretto_parallel(frame, threads, p->groups * plan.wide * plan.tall, NAME(output_task), &plan);
     return plan.failed ? -1 : 0;
 }
 
@@ -869,12 +846,12 @@ sides, since what lies there in the image need not be finite. */
 
 #define SOME 8 /* positions that are summed together */
 
-static inline __attribute__((always_inline)) void NAME(row_sums)(
+INLINE void NAME(row_sums)(
     const int count, const T *image, int64_t image_row, const int64_t *at, const T *window,
     int64_t window_row, int64_t rows, int64_t length, T *sums)
 {
     Vec sum[SOME];
-    NAME(Places) kept;
+    Places kept;
     int64_t whole = length / LANES * LANES;
     for (int l = 0; l < LANES; l++)
         kept[l] = l < length - whole ? -1 : 0;
@@ -893,7 +870,7 @@ UNROLL
 UNROLL
             for (int i = 0; i < count; i++) {
                 Vec left = LOAD(image + at[i] + whole);
-                sum[i] += right * (Vec)((NAME(Places))left & kept);
+                sum[i] += right * (Vec)((Places)left & kept);
             }
         }
     }
@@ -910,9 +887,9 @@ static void NAME(element_task)(void *work, int64_t index)
     int64_t positions = plan->positions, gap = p->gap[1], reach = (p->positions[0] - 1) * p->step[0];
     /* Elements of a window lie `gap` apart in the image: side by side, in planes by residue. */
     int64_t farthest = (p->positions[1] - 1) * p->step[1];
-    int64_t kept = NAME(least)(gap, farthest + 1), plane = length + farthest / gap;
+    int64_t kept = least(gap, farthest + 1), plane = length + farthest / gap;
     int64_t line = plane * kept, across = (length - 1) * gap + farthest + 1;
-    int64_t lines = (plan->depth - 1) * p->gap[0] + reach + 1, row = NAME(up)(length, LANES);
+    int64_t lines = (plan->depth - 1) * p->gap[0] + reach + 1, row = up(length, LANES);
     T *copy = stretto_scratch(SLOT_A, (size_t)(lines * line + LANES) * sizeof(T));
     T *window = stretto_scratch(SLOT_B, (size_t)(plan->depth * row) * sizeof(T));
     T *sums = stretto_scratch(
@@ -930,14 +907,12 @@ static void NAME(element_task)(void *work, int64_t index)
     memset(sums, 0, (size_t)(p->outputs * positions * LANES) * sizeof(T));
     for (int64_t f = 0; f < p->features; f++)
         for (int64_t y0 = 0; y0 < p->window[0]; y0 += plan->depth) {
-            int64_t rows = NAME(least)(p->window[0] - y0, plan->depth);
-            int64_t some = (rows - 1) * p->gap[0] + reach + 1, i = y0 * p->gap[0] - p->low[0];
+            int64_t rows = least(p->window[0] - y0, plan->depth);
             const T *image = (const T *)p->lhs + group * p->lhs_stride[G] + n * p->lhs_stride[N]
                 + f * p->lhs_stride[F];
-            T *to = copy;
-            for (int64_t r = 0; r < some; r++, i++, to += line)
-                NAME(bordered)(i < 0 || i >= p->image[0] ? NULL : image + i * p->lhs_stride[Y],
-                               p->image[1], -p->low[1], across, gap, kept, plane, to);
+            NAME(bordered_rows)(
+                image, p->lhs_stride[Y], p->image, y0 * p->gap[0] - p->low[0],
+                (rows - 1) * p->gap[0] + reach + 1, 1, -p->low[1], across, gap, kept, plane, copy);
             for (int64_t o = 0; o < p->outputs; o++) {
                 const T *rhs = (const T *)p->rhs + group * p->rhs_stride[G] + o * p->rhs_stride[N]
                     + f * p->rhs_stride[F] + y0 * p->rhs_stride[Y];
@@ -958,10 +933,9 @@ static void NAME(element_task)(void *work, int64_t index)
     case c:                                                                                        \
         NAME(row_sums)(c, copy, step, at + q, window, row, rows, length, sum);                     \
         break;
-                    switch (NAME(least)(positions - q, SOME)) {
+                    switch (least(positions - q, SOME)) {
                         SUMS(1) SUMS(2) SUMS(3) SUMS(4) SUMS(5) SUMS(6) SUMS(7) SUMS(8)
                     }
-#undef SUMS
                 }
             }
         }
@@ -981,8 +955,8 @@ static int NAME(by_elements)(const XLA_FFI_CallFrame *frame, const Convolution *
 {
     NAME(Outputs) plan = {.p = p, .positions = p->positions[0] * p->positions[1]};
     int64_t line = (p->window[1] + p->positions[1] * p->step[1]) * p->gap[1] * p->gap[0];
-    plan.depth = NAME(least)(1 + (1 << 14) / line, p->window[0]); /* rows whose image stays near */
-    NAME(run_tasks)(frame, threads, p->groups * p->batch, NAME(element_task), &plan);
+    plan.depth = least(1 + (1 << 14) / line, p->window[0]); /* rows whose image stays near */
+    stretto_parallel(frame, threads, p->groups * p->batch, NAME(element_task), &plan);
     return plan.failed ? -1 : 0;
 }
 
@@ -998,7 +972,7 @@ static int NAME(convolution_of)(const XLA_FFI_CallFrame *frame, const Convolutio
         return 0;
     int64_t elements = p->features * p->window[0] * p->window[1];
     double work = (double)p->groups * (double)p->outputs * (double)positions * (double)elements;
-    int64_t threads = work <= SMALL ? 1 : stretto_threads(frame);
+    int64_t threads = stretto_threads_for(frame, work);
     if (!p->pairs && NAME(suits_winograd)(p)) {
         int strange = 0, failed = p->by_outputs ? NAME(winograd_by_kernel)(frame, p, threads, &strange)
                                                 : NAME(winograd)(frame, p, threads, &strange);
@@ -1006,8 +980,8 @@ static int NAME(convolution_of)(const XLA_FFI_CallFrame *frame, const Convolutio
             return failed;
     }
     if (p->by_outputs && elements)
-        return p->outputs <= 4 ? NAME(by_elements)(frame, p, threads)
-                               : NAME(by_outputs)(frame, p, threads);
+        return p->outputs <= FEW_OUTPUTS ? NAME(by_elements)(frame, p, threads)
+                                         : NAME(by_outputs)(frame, p, threads);
     if (NAME(suits_panels)(p))
         return NAME(by_panels)(frame, p, threads);
     for (int64_t y = 0; y < p->spread[0]; y++)
@@ -1044,7 +1018,7 @@ typedef struct {
 static void NAME(convert_part)(void *work, int64_t index)
 {
     const NAME(Whole) *w = work;
-    int64_t i = index * CHUNK, end = NAME(least)(w->size, i + CHUNK), apart = w->apart;
+    int64_t i = index * CHUNK, end = least(w->size, i + CHUNK), apart = w->apart;
     if (w->rounds) {
         BY_KIND(w->kind, for (; i + LANES <= end; i += LANES)
                              NAME(store)(w->to, i, LOAD((const T *)w->from + i), KIND);
@@ -1058,7 +1032,7 @@ static void NAME(convert_part)(void *work, int64_t index)
     /* Of features whose planes are large, every second is left out. */
     for (int64_t stop = end; i < end; i = stop) {
         int64_t plane = apart > LANES ? i / apart : 0;
-        stop = apart > LANES ? NAME(least)(end, (plane + 1) * apart) : end;
+        stop = apart > LANES ? least(end, (plane + 1) * apart) : end;
         BY_KIND(w->kind, while (i < stop && plane % 2 == 0)
             if (i + LANES <= end && i + LANES + apart <= w->size) {
                 STORE((T *)w->to + i, NAME(load)(w->from, i, apart, KIND));
@@ -1078,16 +1052,16 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     int rounds = p->out_kind != PLAIN;
     if (p->kind != PLAIN) {
         wide.pairs = WITH_PAIRS && stretto_pairs && p->kind == BFLOAT16 && p->features % 2 == 0 && *f > 0
-            && *g > 0 && p->features >= 16 && p->outputs > 4;
-        int64_t lhs = NAME(up)(p->lhs_size, LANES), rhs = NAME(up)(p->rhs_size, LANES);
-        int64_t out = rounds ? NAME(up)(p->out_size, LANES) + LANES : 0;
+            && *g > 0 && p->features >= 16 && p->outputs > FEW_OUTPUTS;
+        int64_t lhs = up(p->lhs_size, LANES), rhs = up(p->rhs_size, LANES);
+        int64_t out = rounds ? up(p->out_size, LANES) + LANES : 0;
         T *memory = stretto_scratch(SLOT_WIDE, (size_t)(lhs + rhs + out) * sizeof(T));
         if (!memory)
             return -1;
         NAME(Whole) each[] = {{p->lhs, memory, p->lhs_size, wide.pairs ? *f : 0, wide.pairs ? APART : p->kind, 0},
                               {p->rhs, memory + lhs, p->rhs_size, wide.pairs ? *g : 0, wide.pairs ? APART : p->kind, 0}};
         for (int i = 0; i < 2; i++)
-            NAME(run_tasks)(frame, threads, (each[i].size + CHUNK - 1) / CHUNK, NAME(convert_part), each + i);
+            stretto_parallel(frame, threads, (each[i].size + CHUNK - 1) / CHUNK, NAME(convert_part), each + i);
         wide.lhs = memory, wide.rhs = memory + lhs;
         wide.out = rounds ? memory + lhs + rhs : p->out;
         if (wide.pairs)
@@ -1097,23 +1071,8 @@ static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *
     int failed = NAME(convolution_of)(frame, &wide);
     if (rounds && !failed) {
         NAME(Whole) out = {wide.out, p->out, p->out_size, 0, p->out_kind, 1};
-        NAME(run_tasks)(frame, threads, (p->out_size + CHUNK - 1) / CHUNK, NAME(convert_part), &out);
+        stretto_parallel(frame, threads, (p->out_size + CHUNK - 1) / CHUNK, NAME(convert_part), &out);
     }
     stretto_forget(SLOT_WIDE);
     return failed;
 }
-
-#undef CHUNK
-#undef Vec
-#undef LOAD
-#undef STORE
-#undef COLUMNS
-#undef BLOCK
-#undef DEEP
-#undef TALL
-#undef BROAD
-#undef NEXT
-#undef SOME
-#undef RUN
-#undef SMALL
-#undef CASES

@@ -20,11 +20,18 @@ typedef void Part(void *work, int64_t index);
 /* The threads of XLA's pool for this call, and of the caller: at least 1. */
 int64_t stretto_threads(const XLA_FFI_CallFrame *frame);
 
-/* Run part(work, i) for all i below count, by this thread and those of the pool that are free.
+/* Those for so many multiply-adds: for few, no second one is woken. */
+static inline int64_t stretto_threads_for(const XLA_FFI_CallFrame *frame, double work)
+{
+    return work <= 60000.0 ? 1 : stretto_threads(frame);
+}
+
+/* Run part(work, i) for all i below count, by this thread and, of those of the pool that are free, as
+many as make up `threads`.
 
 Which thread runs which part is not known; all have ended when it returns. */
 void stretto_parallel(
-    const XLA_FFI_CallFrame *frame, int64_t count, Part *part, void *work);
+    const XLA_FFI_CallFrame *frame, int64_t threads, int64_t count, Part *part, void *work);
 
 /* Scratch memory of this thread, aligned to 64 bytes, kept for the next call: NULL if there is
 none. Each slot is a piece of its own; what it held is lost where it has to grow. */
@@ -41,9 +48,26 @@ void stretto_want_huge_pages(int on);
 /* Errors, which XLA raises where the program was called. */
 XLA_FFI_Error *stretto_error(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message);
 
+/* Sizes and places */
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static inline int64_t up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+/* Where the one of so many by `sizes` begins, in what `strides` count. */
+static inline int64_t offset(int axes, const int64_t *sizes, const int64_t *strides, int64_t index)
+{
+    int64_t at = 0;
+    for (int axis = axes - 1; axis >= 0; axis--) {
+        at += index % sizes[axis] * strides[axis];
+        index /= sizes[axis];
+    }
+    return at;
+}
+
 /* What elements are: of a kernel's own type, or narrower, of which floats are made; or two of bfloat16,
 that are a word for the instruction that multiplies pairs: side by side, apart, or one with a zero. */
-enum { PLAIN, BFLOAT16, FLOAT16, WORDS, APART, ALONE };
+enum { PLAIN, BFLOAT16, FLOAT16, PAIRS, APART, ALONE };
 extern int stretto_pairs; /* whether there is that instruction, and it is to be used */
 
 /* A product: C[b,m,n] = sum over k of A[b,m,k] B[b,k,n], and what follows.
@@ -214,22 +238,15 @@ typedef struct {
     const Segment *segment;
 } Updates;
 
-/* The kernels of one level: each returns 0, or -1 where there is no memory. */
+/* The kernels of one level, for float32 and for float64: each returns 0, or -1 where there is no memory. */
 typedef struct {
-    int (*product_f32)(const XLA_FFI_CallFrame *, const Product *);
-    int (*product_f64)(const XLA_FFI_CallFrame *, const Product *);
-    int (*convolution_f32)(const XLA_FFI_CallFrame *, const Convolution *);
-    int (*convolution_f64)(const XLA_FFI_CallFrame *, const Convolution *);
-    int (*rows_f32)(const XLA_FFI_CallFrame *, const RowProgram *);
-    int (*rows_f64)(const XLA_FFI_CallFrame *, const RowProgram *);
-    int (*loop_f32)(const XLA_FFI_CallFrame *, const Loop *);
-    int (*loop_f64)(const XLA_FFI_CallFrame *, const Loop *);
-    int (*attention_f32)(const XLA_FFI_CallFrame *, const Attention *);
-    int (*attention_f64)(const XLA_FFI_CallFrame *, const Attention *);
-    int (*attention_gradient_f32)(const XLA_FFI_CallFrame *, const Attention *);
-    int (*attention_gradient_f64)(const XLA_FFI_CallFrame *, const Attention *);
-    int (*update_f32)(const XLA_FFI_CallFrame *, const Updates *);
-    int (*update_f64)(const XLA_FFI_CallFrame *, const Updates *);
+    int (*product[2])(const XLA_FFI_CallFrame *, const Product *);
+    int (*convolution[2])(const XLA_FFI_CallFrame *, const Convolution *);
+    int (*rows[2])(const XLA_FFI_CallFrame *, const RowProgram *);
+    int (*loop[2])(const XLA_FFI_CallFrame *, const Loop *);
+    int (*attention[2])(const XLA_FFI_CallFrame *, const Attention *);
+    int (*attention_gradient[2])(const XLA_FFI_CallFrame *, const Attention *);
+    int (*update[2])(const XLA_FFI_CallFrame *, const Updates *);
 } Level;
 
 #endif

@@ -36,6 +36,7 @@
 #define INTEGER int32_t
 #define NATURAL uint32_t
 #define LANES (BYTES / 4)
+#include "lanes.h"
 #include "product.h"
 #include "convolution.h"
 #include "rows.h"
@@ -54,6 +55,7 @@
 #define INTEGER int64_t
 #define NATURAL uint64_t
 #define LANES (BYTES / 8)
+#include "lanes.h"
 #include "product.h"
 #include "convolution.h"
 #include "rows.h"
@@ -68,19 +70,8 @@
 
 #define LEVEL_NAME_(level) stretto_##level
 #define LEVEL_NAME(level) LEVEL_NAME_(level)
+#define BOTH(f) .f = {JOIN(f, f32, LEVEL), JOIN(f, f64, LEVEL)}
 const Level LEVEL_NAME(LEVEL) = {
-    .product_f32 = JOIN(product, f32, LEVEL),
-    .product_f64 = JOIN(product, f64, LEVEL),
-    .convolution_f32 = JOIN(convolution, f32, LEVEL),
-    .convolution_f64 = JOIN(convolution, f64, LEVEL),
-    .rows_f32 = JOIN(rows, f32, LEVEL),
-    .rows_f64 = JOIN(rows, f64, LEVEL),
-    .loop_f32 = JOIN(loop, f32, LEVEL),
-    .loop_f64 = JOIN(loop, f64, LEVEL),
-    .attention_f32 = JOIN(attention, f32, LEVEL),
-    .attention_f64 = JOIN(attention, f64, LEVEL),
-    .attention_gradient_f32 = JOIN(attention_gradient, f32, LEVEL),
-    .attention_gradient_f64 = JOIN(attention_gradient, f64, LEVEL),
-    .update_f32 = JOIN(update, f32, LEVEL),
-    .update_f64 = JOIN(update, f64, LEVEL),
+    BOTH(product), BOTH(convolution), BOTH(rows), BOTH(loop), BOTH(attention),
+    BOTH(attention_gradient), BOTH(update),
 };

@@ -66,13 +66,27 @@ static int answered(XLA_FFI_CallFrame *frame)
     return 1;
 }
 
-/* The integers of the one attribute, or NULL unless there are `count`. */
-static const int64_t *numbers(const XLA_FFI_CallFrame *frame, size_t count)
+/* The integers of the one attribute, or NULL. */
+static const int64_t *all_numbers(const XLA_FFI_CallFrame *frame, const int64_t **end)
 {
     if (frame->attrs.size != 1 || frame->attrs.types[0] != XLA_FFI_AttrType_ARRAY)
         return NULL;
     const XLA_FFI_Array *array = frame->attrs.attrs[0];
-    return array->dtype == XLA_FFI_DataType_S64 && array->size == count ? array->data : NULL;
+    *end = (const int64_t *)array->data + array->size;
+    return array->dtype == XLA_FFI_DataType_S64 ? array->data : NULL;
+}
+
+/* The same, where there are `count`. */
+static const int64_t *numbers(const XLA_FFI_CallFrame *frame, int64_t count)
+{
+    const int64_t *end, *given = all_numbers(frame, &end);
+    return given && end - given == count ? given : NULL;
+}
+
+/* Tell XLA what a kernel returned: whether there was no memory, which the message says. */
+static XLA_FFI_Error *ended(const XLA_FFI_CallFrame *frame, int failed, const char *message)
+{
+    return failed ? stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, message) : NULL;
 }
 
 /* Memory that a loop is going to write, all of it: what is in it before is nobody's business. */
@@ -121,12 +135,8 @@ static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
     p.added = operands == 3 ? args[2]->data : NULL;
     p.a_kind = p.b_kind = kind_of(args[0]);
     p.c_kind = kind_of(out);
-    int failed = out->dtype == XLA_FFI_DataType_F64 ? level->product_f64(frame, &p)
-                                                    : level->product_f32(frame, &p);
-    if (failed)
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_product: there is no memory for its scratch");
-    return NULL;
+    return ended(frame, level->product[out->dtype == XLA_FFI_DataType_F64](frame, &p),
+                 "stretto_product: there is no memory for its scratch");
 }
 
 enum { CONVOLUTION_NUMBERS = 4 + 14 + 3 * CONVOLUTION_AXES + 2 };
@@ -154,11 +164,8 @@ static XLA_FFI_Error *convolution(XLA_FFI_CallFrame *frame)
     p.kind = kind_of(args[0]), p.out_kind = kind_of(out);
     p.lhs = args[0]->data, p.rhs = args[1]->data, p.out = out->data;
     p.lhs_size = elements(args[0]), p.rhs_size = elements(args[1]), p.out_size = elements(out);
-    int failed = out->dtype == XLA_FFI_DataType_F64 ? level->convolution_f64(frame, &p) : level->convolution_f32(frame, &p);
-    if (failed)
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_convolution: there is no memory for its scratch");
-    return NULL;
+    return ended(frame, level->convolution[out->dtype == XLA_FFI_DataType_F64](frame, &p),
+                 "stretto_convolution: there is no memory for its scratch");
 }
 
 /* A program over rows. The numbers: whether floats are of 64 bits, the counts in RowProgram's order
@@ -173,7 +180,7 @@ static const int64_t *read_program(const int64_t *given, const int64_t *end, Row
     if (end - given < ROWS_HEAD)
         return NULL;
     *p = (RowProgram){0};
-    *wide = (int)*given++;
+    *wide = *given++ != 0;
     memcpy(p->lead, given, sizeof p->lead);
     given += ROW_AXES;
     p->columns = given[0], p->inputs = given[1], p->outputs = given[2], p->sums = given[3];
@@ -197,16 +204,6 @@ static const int64_t *read_program(const int64_t *given, const int64_t *end, Row
     return (const int64_t *)(p->instruction + instructions);
 }
 
-/* All integers of the one attribute, or NULL. */
-static const int64_t *all_numbers(const XLA_FFI_CallFrame *frame, const int64_t **end)
-{
-    if (frame->attrs.size != 1 || frame->attrs.types[0] != XLA_FFI_AttrType_ARRAY)
-        return NULL;
-    const XLA_FFI_Array *array = frame->attrs.attrs[0];
-    *end = (const int64_t *)array->data + array->size;
-    return array->dtype == XLA_FFI_DataType_S64 ? array->data : NULL;
-}
-
 static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
 {
     if (answered(frame))
@@ -225,10 +222,8 @@ static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
         p.output[i].data = rets[i]->data;
     for (int64_t i = 0; i < p.sums; i++)
         p.sum[i] = rets[p.outputs + i]->data;
-    if (wide ? level->rows_f64(frame, &p) : level->rows_f32(frame, &p))
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_rows: there is no memory for its scratch");
-    return NULL;
+    return ended(frame, level->rows[wide](frame, &p),
+                 "stretto_rows: there is no memory for its scratch");
 }
 
 /* A loop. The numbers: whether floats are of 64 bits, those of Loop from `members` to
@@ -239,20 +234,18 @@ static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
 {
     if (answered(frame))
         return NULL;
-    const XLA_FFI_Array *array = frame->attrs.size == 1 && frame->attrs.types[0] == XLA_FFI_AttrType_ARRAY
-        ? frame->attrs.attrs[0] : NULL;
-    const int64_t *given = array && array->dtype == XLA_FFI_DataType_S64 && array->size >= LOOP_HEAD ? array->data : NULL;
+    const int64_t *end, *given = all_numbers(frame, &end);
     Loop p = {0};
     int64_t wide = 0, ok = 0;
-    if (given) {
+    if (given && end - given >= LOOP_HEAD) {
         enum { WORD = sizeof(int64_t) };
-        wide = given[0];
+        wide = given[0] != 0;
         memcpy(&p.members, given + 1, (LOOP_HEAD - 1) * WORD);
         given += LOOP_HEAD;
-        int64_t size = LOOP_HEAD + p.views * (int64_t)(sizeof(LoopView) / WORD)
+        int64_t size = p.views * (int64_t)(sizeof(LoopView) / WORD)
             + p.values * (int64_t)(sizeof(LoopValue) / WORD) + p.matrices * (int64_t)(sizeof(LoopMatrix) / WORD)
             + p.carries + p.stacks + p.literals + p.instructions * (int64_t)(sizeof(LoopInstruction) / WORD);
-        ok = size == (int64_t)array->size && p.values <= LOOP_VALUES && p.slots <= LOOP_SLOTS
+        ok = size == end - given && p.values <= LOOP_VALUES && p.slots <= LOOP_SLOTS
             && p.matrices <= LOOP_ARRAYS && frame->args.size <= LOOP_ARRAYS
             && p.carries + p.stacks <= LOOP_ARRAYS && p.carries + p.stacks == (int64_t)frame->rets.size;
     }
@@ -269,10 +262,8 @@ static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
         p.in[i] = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
     for (int64_t i = 0; i < frame->rets.size; i++)
         p.out[i] = ((XLA_FFI_Buffer **)frame->rets.rets)[i]->data;
-    if (wide ? level->loop_f64(frame, &p) : level->loop_f32(frame, &p))
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_loop: there is no memory for its scratch");
-    return NULL;
+    return ended(frame, level->loop[wide](frame, &p),
+                 "stretto_loop: there is no memory for its scratch");
 }
 
 /* Attention and its gradients. The numbers: `batch`, `lead`, sizes, `guarded`, counts of steps,
@@ -344,17 +335,14 @@ static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
         given = attention_array(given, rets[0], size, &p.d_q);
         given = attention_array(given, rets[1], size, &p.d_k);
         attention_array(given, rets[2], size, &p.d_v);
-        failed = wide ? level->attention_gradient_f64(frame, &p) : level->attention_gradient_f32(frame, &p);
+        failed = level->attention_gradient[wide](frame, &p);
     } else {
         attention_array(out, rets[0], size, &p.out);
         p.shift = kept ? rets[1]->data : NULL;
         p.total = kept ? rets[2]->data : NULL;
-        failed = wide ? level->attention_f64(frame, &p) : level->attention_f32(frame, &p);
+        failed = level->attention[wide](frame, &p);
     }
-    if (failed)
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_attention: there is no memory for its scratch");
-    return NULL;
+    return ended(frame, failed, "stretto_attention: there is no memory for its scratch");
 }
 
 static XLA_FFI_Error *attention(XLA_FFI_CallFrame *frame) { return attention_of(frame, 0); }
@@ -401,10 +389,8 @@ static XLA_FFI_Error *update(XLA_FFI_CallFrame *frame)
     if (!ok || given != end || u.segments != segments || outputs != (int64_t)frame->rets.size)
         return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
                              "stretto_update: operands or attributes are not those of updates");
-    if (wide ? level->update_f64(frame, &u) : level->update_f32(frame, &u))
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_update: there is no memory for its scratch");
-    return NULL;
+    return ended(frame, level->update[wide](frame, &u),
+                 "stretto_update: there is no memory for its scratch");
 }
 
 /* What Python calls */

@@ -49,7 +49,7 @@ static void NAME(pack_taps)(void *work, int64_t index)
 {
     NAME(Panels) *plan = work;
     const Convolution *p = plan->p;
-    int64_t o = index * ROWS, rows = NAME(least)(p->outputs - o, ROWS), row = p->rhs_stride[N];
+    int64_t o = index * ROWS, rows = least(p->outputs - o, ROWS), row = p->rhs_stride[N];
     int64_t elements = p->window[0] * p->window[1], width = p->window[1];
     int64_t back = p->rhs_stride[X] < 0 ? elements - 1 : 0, side = back ? -1 : 1;
     const T *rhs = (const T *)p->rhs + plan->group * p->rhs_stride[G] + o * row - back;
@@ -57,11 +57,11 @@ static void NAME(pack_taps)(void *work, int64_t index)
     /* Windows that lie side by side, or reversed: their rows are turned by vectors, which may read
     into the next. */
     int even = rows == ROWS && p->rhs_stride[X] == side && p->rhs_stride[Y] == side * width
-        && NAME(up)(elements, LANES) <= 2 * elements;
+        && up(elements, LANES) <= 2 * elements;
     int64_t safe = o + ROWS < p->outputs ? p->features : p->features - 1;
     T turned[(MOST_TAPS + LANES) * ROWS] __attribute__((aligned(64)));
     for (int64_t f = 0; f < p->features; f++, rhs += p->rhs_stride[F]) {
-        int64_t inside = f % plan->depth, features = NAME(least)(p->features - f + inside, plan->depth);
+        int64_t inside = f % plan->depth, features = least(p->features - f + inside, plan->depth);
         T *to = out + (f - inside) * plan->pairs * ROWS + inside * ROWS;
         for (int i = 0; i < ROWS && even; i++)
             __builtin_prefetch(rhs + i * row + 16 * p->rhs_stride[F]);
@@ -90,13 +90,13 @@ static void NAME(lay_out)(void *work, int64_t index)
     NAME(Panels) *plan = work;
     const Convolution *u = &plan->u;
     int64_t part = index % plan->parts, strip = index / plan->parts;
-    int64_t f0 = part * plan->depth, features = NAME(least)(u->features - f0, plan->depth);
+    int64_t f0 = part * plan->depth, features = least(u->features - f0, plan->depth);
     int64_t j0 = plan->first + strip * plan->strip;
-    int64_t columns = NAME(least)(plan->first + plan->columns - j0, plan->strip);
+    int64_t columns = least(plan->first + plan->columns - j0, plan->strip);
     int64_t width = u->positions[1], height = u->positions[0];
     int64_t reach = (u->window[0] - 1) * u->gap[0] + 1;
     int64_t across = (width - 1) * u->step[1] + (u->window[1] - 1) * u->gap[1] + 1;
-    int64_t kept = NAME(least)(u->step[1], (u->window[1] - 1) * u->gap[1] + 1);
+    int64_t kept = least(u->step[1], (u->window[1] - 1) * u->gap[1] + 1);
     int64_t plane = (across + u->step[1] - 1) / u->step[1], line = plane * kept;
     NAME(Piece) pieces[STRIPS * COLUMNS];
     int64_t lines = 0, count = 0, first[STRIPS + 1], tiles = 0;
@@ -106,7 +106,7 @@ static void NAME(lay_out)(void *work, int64_t index)
             first[tiles++] = count;
             next += NAME(next)(columns - j) * LANES, to = 0;
         }
-        int64_t left = NAME(least)(NAME(least)(next, columns) - j, width - x);
+        int64_t left = least(least(next, columns) - j, width - x);
         if (j == 0 || (y == 0 && x == 0))
             lines += reach;
         else if (x == 0)
@@ -127,14 +127,11 @@ static void NAME(lay_out)(void *work, int64_t index)
         T *to = copy;
         for (int64_t j = j0; j < j0 + columns;) {
             int64_t n = j / (width * height), y = j / width % height;
-            int64_t end = NAME(least)((n + 1) * width * height, j0 + columns);
-            int64_t some = ((end - 1) / width % height - y) * u->step[0] + reach;
-            int64_t i = y * u->step[0] - u->low[0];
-            const T *image = lhs + n * u->lhs_stride[N];
-            for (int64_t r = 0; r < some; r++, i++, to += line)
-                if (reach > 1 || r % u->step[0] == 0)
-                    NAME(bordered)(i < 0 || i >= u->image[0] ? NULL : image + i * u->lhs_stride[Y],
-                                   u->image[1], -u->low[1], across, u->step[1], kept, plane, to);
+            int64_t end = least((n + 1) * width * height, j0 + columns);
+            to = NAME(bordered_rows)(
+                lhs + n * u->lhs_stride[N], u->lhs_stride[Y], u->image, y * u->step[0] - u->low[0],
+                ((end - 1) / width % height - y) * u->step[0] + reach, reach > 1 ? 1 : u->step[0],
+                -u->low[1], across, u->step[1], kept, plane, to);
             j = end;
         }
         T *tile = panel;
@@ -166,23 +163,23 @@ static void NAME(panel_task)(void *work, int64_t index)
     NAME(Panels) *plan = work;
     const Convolution *p = plan->p, *u = &plan->u;
     int64_t strip = index % plan->strips, o0 = index / plan->strips * plan->rows;
-    int64_t outputs = NAME(least)(p->outputs - o0, plan->rows), j0 = plan->first + strip * plan->strip;
-    int64_t columns = NAME(least)(plan->first + plan->columns - j0, plan->strip);
-    int64_t c_m = NAME(up)(columns, LANES), each = outputs * c_m + LANES;
+    int64_t outputs = least(p->outputs - o0, plan->rows), j0 = plan->first + strip * plan->strip;
+    int64_t columns = least(plan->first + plan->columns - j0, plan->strip);
+    int64_t c_m = up(columns, LANES), each = outputs * c_m + LANES;
     T *c = stretto_scratch(SLOT_C, (size_t)(plan->residues * each) * sizeof(T));
     if (!c) {
         plan->failed = 1;
         return;
     }
     for (int64_t part = 0; part < plan->parts; part++) {
-        int64_t f0 = part * plan->depth, features = NAME(least)(u->features - f0, plan->depth);
+        int64_t f0 = part * plan->depth, features = least(u->features - f0, plan->depth);
         const T *panel = plan->panel + f0 * plan->taps * plan->strips * plan->strip + part * plan->strips * LANES
             + strip * (features * plan->taps * plan->strip + LANES);
         for (int64_t j = 0; j < columns;) {
             int vectors = NAME(next)(columns - j);
             int64_t wide = vectors * LANES;
             for (int64_t i = 0; i < outputs; i += ROWS) {
-                int rows = (int)NAME(least)(outputs - i, ROWS);
+                int rows = (int)least(outputs - i, ROWS);
                 const T *a = plan->a + ((o0 + i) * p->features + f0 * ROWS) * plan->pairs;
                 for (int64_t r = 0; r < plan->residues; r++) {
                     const NAME(Residue) *one = &plan->residue[r];
@@ -206,8 +203,8 @@ static void NAME(panel_task)(void *work, int64_t index)
     T *out = (T *)p->out + plan->group * p->out_stride[G] + o0 * p->out_stride[F];
     for (int64_t j = 0; j < columns;) {
         int64_t n = (j0 + j) / (width * height), y = (j0 + j) / width % height, x = (j0 + j) % width;
-        int64_t count = NAME(least)(columns - j, width - x);
-        int64_t some = NAME(least)(beside * count, p->positions[1] - beside * x);
+        int64_t count = least(columns - j, width - x);
+        int64_t some = least(beside * count, p->positions[1] - beside * x);
         for (int64_t r = 0; r < high && high * y + r < p->positions[0]; r++) {
             const T *from = c + r * beside * each + j;
             T *to = out + n * p->out_stride[N] + (high * y + r) * p->out_stride[Y] + beside * x * p->out_stride[X];
@@ -247,12 +244,12 @@ static void NAME(panel_group)(
     const XLA_FFI_CallFrame *frame, NAME(Panels) *plan, int64_t threads)
 {
     const Convolution *p = plan->p;
-    NAME(run_tasks)(frame, threads, (p->outputs + ROWS - 1) / ROWS, NAME(pack_taps), plan);
+    stretto_parallel(frame, threads, (p->outputs + ROWS - 1) / ROWS, NAME(pack_taps), plan);
     for (plan->first = 0; plan->first < plan->pixels; plan->first += plan->most) {
-        plan->columns = NAME(least)(plan->pixels - plan->first, plan->most);
+        plan->columns = least(plan->pixels - plan->first, plan->most);
         plan->strips = (plan->columns + plan->strip - 1) / plan->strip;
-        NAME(run_tasks)(frame, threads, plan->strips * plan->parts, NAME(lay_out), plan);
-        NAME(run_tasks)(frame, threads, plan->strips * ((p->outputs + plan->rows - 1) / plan->rows),
+        stretto_parallel(frame, threads, plan->strips * plan->parts, NAME(lay_out), plan);
+        stretto_parallel(frame, threads, plan->strips * ((p->outputs + plan->rows - 1) / plan->rows),
                         NAME(panel_task), plan);
     }
 }
@@ -303,12 +300,12 @@ static int NAME(by_panels)(const XLA_FFI_CallFrame *frame, const Convolution *p,
     plan.parts = (p->features + plan.depth - 1) / plan.depth;
     plan.pixels = p->batch * u->positions[0] * u->positions[1];
     int64_t strips = (plan.pixels + STRIPS * COLUMNS - 1) / (STRIPS * COLUMNS);
-    plan.strip = strips > 4 ? STRIPS * COLUMNS : NAME(up)((plan.pixels + strips - 1) / strips, LANES);
+    plan.strip = strips > 4 ? STRIPS * COLUMNS : up((plan.pixels + strips - 1) / strips, LANES);
     int64_t k = plan.taps * p->features, slab = SLAB / (k * plan.strip);
-    slab = NAME(least)(slab > 1 ? slab : 1, (plan.pixels + plan.strip - 1) / plan.strip);
+    slab = least(slab > 1 ? slab : 1, (plan.pixels + plan.strip - 1) / plan.strip);
     int64_t tiles = (p->outputs + ROWS - 1) / ROWS, tasks = 2 * threads;
-    plan.rows = NAME(up)((p->outputs * slab + tasks - 1) / tasks, ROWS);
-    plan.rows = NAME(least)(plan.rows, HIGH);
+    plan.rows = up((p->outputs * slab + tasks - 1) / tasks, ROWS);
+    plan.rows = least(plan.rows, HIGH);
     int64_t a = tiles * ROWS * plan.pairs * p->features;
     plan.size = (size_t)(a + slab * (k * plan.strip + plan.parts * LANES)) * sizeof(T);
     plan.a = stretto_scratch(SLOT_SHARED, plan.size);
@@ -317,15 +314,9 @@ static int NAME(by_panels)(const XLA_FFI_CallFrame *frame, const Convolution *p,
     plan.panel = plan.a + a;
     plan.most = slab * plan.strip;
     if (p->groups >= tasks)
-        NAME(run_tasks)(frame, threads, p->groups, NAME(panel_group_task), &plan);
+        stretto_parallel(frame, threads, p->groups, NAME(panel_group_task), &plan);
     else
         for (; plan.group < p->groups; plan.group++)
             NAME(panel_group)(frame, &plan, threads);
     return plan.failed ? -1 : 0;
 }
-
-#undef MOST_TAPS
-#undef SLAB
-#undef PART
-#undef HIGH
-#undef STRIPS

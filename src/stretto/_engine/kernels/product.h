@@ -14,21 +14,12 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
   that follow each other along K are packed as a word of T's size, and K counts words: twice the rate.
   That instruction takes numbers below 2^-126 for zeros, as XLA has the others do.
 
-`T` is the type, `LANES` its number in a vector, `ROWS` the rows of a tile, `NAME(f)` the name of a
-function at this level.
+`T`, `LANES`, `ROWS` and `NAME` are those of lanes.h.
 */
 
 #include <string.h>
 
 #define COLUMNS (3 * LANES)
-
-typedef T NAME(Vec) __attribute__((vector_size(LANES * sizeof(T))));
-typedef T NAME(Loose)
-    __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
-typedef INTEGER NAME(Places) __attribute__((vector_size(LANES * sizeof(T))));
-#define Vec NAME(Vec)
-#define LOAD(p) (*(const NAME(Loose) *)(p))
-#define STORE(p, v) (*(NAME(Loose) *)(p) = (v))
 
 #define FEW_ROWS 24    /* up to which lanes run along K where B lies so */
 #define UNPACKED 48    /* rows below which B is read as it lies */
@@ -37,19 +28,11 @@ typedef INTEGER NAME(Places) __attribute__((vector_size(LANES * sizeof(T))));
 #define BESIDE (1 << 18) /* elements that are summed beside C: what the second cache holds */
 #define AHEAD 10       /* rows of B that are fetched ahead */
 
-#if defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-#define INLINE static inline __attribute__((always_inline))
-
 /* Elements of any kind: `at` and `apart` count them as they lie. */
 
 #if defined(NARROW)
 typedef uint16_t NAME(Halves) __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
 typedef T NAME(Looser) __attribute__((vector_size(LANES * sizeof(T)), aligned(2), may_alias));
-typedef NATURAL NAME(Naturals) __attribute__((vector_size(LANES * sizeof(T))));
 #endif
 
 INLINE Vec NAME(load)(const void *base, int64_t at, int64_t apart, const int kind)
@@ -57,11 +40,11 @@ INLINE Vec NAME(load)(const void *base, int64_t at, int64_t apart, const int kin
 #if defined(NARROW)
     const uint16_t *p = (const uint16_t *)base + at;
     switch (kind) {
-    case BFLOAT16: return (Vec)((NAME(Naturals))FROM_HALVES(p) << 16);
+    case BFLOAT16: return (Vec)((Naturals)FROM_HALVES(p) << 16);
     case FLOAT16: return FROM_FLOAT16(p);
-    case WORDS: return *(const NAME(Looser) *)p;
-    case APART: return (Vec)((NAME(Naturals))FROM_HALVES(p) | (NAME(Naturals))FROM_HALVES(p + apart) << 16);
-    case ALONE: return (Vec)(NAME(Naturals))FROM_HALVES(p);
+    case PAIRS: return *(const NAME(Looser) *)p;
+    case APART: return (Vec)((Naturals)FROM_HALVES(p) | (Naturals)FROM_HALVES(p + apart) << 16);
+    case ALONE: return (Vec)(Naturals)FROM_HALVES(p);
     }
 #endif
     return LOAD((const T *)base + at);
@@ -77,7 +60,7 @@ INLINE T NAME(one)(const void *base, int64_t at, int64_t apart, const int kind)
         NATURAL bits;
         T value;
     } word = {kind == BFLOAT16 ? (NATURAL)p[0] << 16 : p[0]};
-    if (kind == WORDS || kind == APART)
+    if (kind == PAIRS || kind == APART)
         word.bits |= (NATURAL)p[apart] << 16;
     if (kind != PLAIN)
         return word.value;
@@ -90,8 +73,8 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
 {
 #if defined(NARROW)
     uint16_t *p = (uint16_t *)base + at;
-    NAME(Naturals) bits = (NAME(Naturals))v, nan = (NAME(Naturals))(v != v);
-    NAME(Naturals) rounded = bits + 0x7fff + (bits >> 16 & 1);
+    Naturals bits = (Naturals)v, nan = (Naturals)(v != v);
+    Naturals rounded = bits + 0x7fff + (bits >> 16 & 1);
     if (kind == BFLOAT16) {
         rounded = ((rounded & ~nan) | ((bits | 0x400000) & nan)) >> 16;
         *(NAME(Halves) *)p = __builtin_convertvector(rounded, NAME(Halves));
@@ -111,7 +94,7 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
 #define BY_KIND(kind, ...)                                                                         \
     switch (kind) {                                                                                \
         CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(BFLOAT16, __VA_ARGS__) CASE_OF(FLOAT16, __VA_ARGS__)   \
-        CASE_OF(WORDS, __VA_ARGS__) CASE_OF(APART, __VA_ARGS__)                                    \
+        CASE_OF(PAIRS, __VA_ARGS__) CASE_OF(APART, __VA_ARGS__)                                    \
     }
 #else
 #define BY_KIND(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
@@ -127,19 +110,6 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
 #define WITH_PAIRS 0
 #define MULTIPLIED(sum, left, right) sum += (left) * (right)
 #endif
-
-static int64_t NAME(up)(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-/* Where an operand of pair `index` begins, in elements. */
-static int64_t NAME(offset)(const Product *p, const int64_t *strides, int64_t index)
-{
-    int64_t at = 0;
-    for (int axis = BATCH_AXES - 1; axis >= 0; axis--) {
-        at += index % p->batch[axis] * strides[axis];
-        index /= p->batch[axis];
-    }
-    return at;
-}
 
 /* Where an element lies. */
 INLINE const void *NAME(place)(const void *base, int64_t at, int kind)
@@ -189,7 +159,17 @@ UNROLL
         }
 }
 
-#define CASE(r, v)                                                                                 \
+/* A case for each height and width of a tile. */
+#define WIDTHS(CASE, r) CASE(r, 1) CASE(r, 2) CASE(r, 3)
+#define FOUR_HIGH(CASE) WIDTHS(CASE, 1) WIDTHS(CASE, 2) WIDTHS(CASE, 3) WIDTHS(CASE, 4)
+#if ROWS == 8
+#define EACH_TILE(CASE)                                                                                \
+    FOUR_HIGH(CASE) WIDTHS(CASE, 5) WIDTHS(CASE, 6) WIDTHS(CASE, 7) WIDTHS(CASE, 8)
+#else
+#define EACH_TILE(CASE) FOUR_HIGH(CASE)
+#endif
+
+#define TILE(r, v)                                                                                 \
     case 8 * (r) + (v):                                                                            \
         if (WITH_PAIRS && packed == 2)                                                             \
             NAME(tile)(r, v, 1, a, 1, ROWS, b, b_k, k, c, c_m, add);                               \
@@ -198,7 +178,6 @@ UNROLL
         else                                                                                       \
             NAME(tile)(r, v, 0, a, a_m, a_k, b, b_k, k, c, c_m, add);                              \
         return;
-#define CASES(r) CASE(r, 1) CASE(r, 2) CASE(r, 3)
 
 /* `packed`: whether A is; 2 where both sides are words. */
 static __attribute__((noinline)) void NAME(tile_of)(
@@ -206,10 +185,7 @@ static __attribute__((noinline)) void NAME(tile_of)(
     int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
 {
     switch (8 * rows + vectors) {
-        CASES(1) CASES(2) CASES(3) CASES(4)
-#if ROWS == 8
-        CASES(5) CASES(6) CASES(7) CASES(8)
-#endif
+        EACH_TILE(TILE)
     }
 }
 
@@ -229,11 +205,11 @@ static __attribute__((noinline)) void NAME(tile_of)(
 
 /* Exchange the other half of each block of 2 `half` lanes of one row with the first of another. The
 places are computed as vectors: of elements that a loop sets GCC makes no constants. */
-static inline __attribute__((always_inline)) void NAME(exchange)(
+INLINE void NAME(exchange)(
     Vec *one, Vec *other, const int half)
 {
-    NAME(Places) i = NUMBERED;
-    NAME(Places) low = i + (((i & half) != 0) & (LANES - half));
+    Places i = NUMBERED;
+    Places low = i + (((i & half) != 0) & (LANES - half));
     Vec first = *one;
     *one = __builtin_shuffle(first, *other, low);
     *other = __builtin_shuffle(first, *other, low + half);
@@ -260,7 +236,7 @@ INLINE void NAME(turn)(
 #else
     for (int64_t l = 0; l < LANES; l++)
         for (int64_t j = 0; j < LANES; j++)
-            to[l * to_stride + j] = NAME(one)(from, at + j * stride + l * (1 + (kind == WORDS)), 1, kind);
+            to[l * to_stride + j] = NAME(one)(from, at + j * stride + l * (1 + (kind == PAIRS)), 1, kind);
 #endif
 }
 
@@ -282,7 +258,7 @@ INLINE void NAME(turn_rows)(
         for (int i = 0; i < ROWS; i++)
             if (!(i & half))
                 NAME(exchange)(&row[i], &row[i + half], half);
-    NAME(Places) i = NUMBERED, low = i + ((i >= ROWS) & (LANES - ROWS)), high = low + ROWS;
+    Places i = NUMBERED, low = i + ((i >= ROWS) & (LANES - ROWS)), high = low + ROWS;
     for (int r = 0; r < ROWS; r += 2) {
         STORE(to + r * ROWS, __builtin_shuffle(row[r], row[r + 1], low));
         STORE(to + (r + ROWS) * ROWS, __builtin_shuffle(row[r], row[r + 1], high));
@@ -296,7 +272,7 @@ INLINE void NAME(pack_rows)(
     T *out)
 {
     int64_t l = 0;
-    if (kind < APART && a_k == 1 + (kind == WORDS) && rows >= ROWS)
+    if (kind < APART && a_k == 1 + (kind == PAIRS) && rows >= ROWS)
         for (; l + LANES <= k; l += LANES)
             NAME(turn_rows)(a, l * a_k, a_m, kind, out + l * ROWS);
     else if (a_m == 1 && rows >= (ROWS > LANES ? ROWS : LANES))
@@ -332,7 +308,7 @@ INLINE void NAME(pack_columns)(
             NAME(copy_rows)(b, b_k, apart, kind, k, 1, out);
         return;
     }
-    int64_t along = kind < APART && b_k == 1 + (kind == WORDS), l0 = 0;
+    int64_t along = kind < APART && b_k == 1 + (kind == PAIRS), l0 = 0;
     int64_t whole = along ? columns / LANES * LANES : 0, deep = k / LANES * LANES;
     if (b_n == 1 && b_k >= 2 * LANES) /* columns past the last are those of the next row, and in vain */
         for (; l0 + 1 < k; l0++)
@@ -385,7 +361,7 @@ INLINE Vec NAME(finished)(const Product *p, Vec v, const void *added, int64_t at
         v += NAME(load)(added, at, 0, kind);
     }
     if (p->relu)
-        v = (Vec)((NAME(Places))v & ~(NAME(Places))(v <= 0)); /* NaN stays */
+        v = (Vec)((Places)v & ~(Places)(v <= 0)); /* NaN stays */
     return v;
 }
 
@@ -417,9 +393,9 @@ static void NAME(finish)(
 {
     if (!beside && !p->added && !p->relu)
         return;
-    void *out = (void *)NAME(place)(p->c, NAME(offset)(p, p->c_batch, pair) + i * p->c_m + j, p->c_kind);
+    void *out = (void *)NAME(place)(p->c, offset(BATCH_AXES, p->batch, p->c_batch, pair) + i * p->c_m + j, p->c_kind);
     const void *added = p->added
-        ? NAME(place)(p->added, NAME(offset)(p, p->added_batch, pair) + i * p->added_m + j, p->c_kind) : NULL;
+        ? NAME(place)(p->added, offset(BATCH_AXES, p->batch, p->added_batch, pair) + i * p->added_m + j, p->c_kind) : NULL;
     BY_KIND(p->c_kind, NAME(finish_as)(p, c, c_m, out, added, rows, columns, KIND));
 }
 
@@ -430,8 +406,8 @@ typedef struct {
     int64_t parts, depth;     /* of K: how many, and the length of all but the last */
     int64_t tall, wide;       /* how many parts the rows and the columns are cut into */
     int64_t rows, columns;    /* of such a part */
-    int in_place;             /* whether B is read as it lies */
-    int a_in_place;
+    int in_place, a_in_place; /* whether B and A are read as they lie */
+    int thin;                 /* of few rows: whether lanes run along columns */
     T *a, *b;                 /* what is packed before tasks start, if it is */
     int64_t a_each, b_each;   /* of one pair, in elements; 0 where all share it */
     int64_t width;            /* of all columns of B, packed */
@@ -467,7 +443,7 @@ static void NAME(pack_a_part)(void *work, int64_t index)
     Plan *plan = work;
     const Product *p = plan->p;
     int64_t tiles = (p->m + ROWS - 1) / ROWS, pair = index / tiles, i = index % tiles * ROWS;
-    int64_t first = NAME(offset)(p, p->a_batch, plan->a_each ? pair : 0) + i * p->a_m;
+    int64_t first = offset(BATCH_AXES, p->batch, p->a_batch, plan->a_each ? pair : 0) + i * p->a_m;
     T *out = plan->a + pair * plan->a_each;
     for (int64_t part = 0; part < plan->parts; part++) {
         int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
@@ -481,7 +457,7 @@ static void NAME(pack_b_part)(void *work, int64_t index)
     Plan *plan = work;
     const Product *p = plan->p;
     int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
-    int64_t first = NAME(offset)(p, p->b_batch, plan->b_each ? pair : 0) + j0 * p->b_n;
+    int64_t first = offset(BATCH_AXES, p->batch, p->b_batch, plan->b_each ? pair : 0) + j0 * p->b_n;
     T *out = plan->b + pair * plan->b_each;
     int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
     for (int64_t part = 0; part < plan->parts; part++) {
@@ -503,23 +479,23 @@ static void NAME(task)(void *work, int64_t index)
     int64_t rows = p->m - i0 < plan->rows ? p->m - i0 : plan->rows;
     if (rows <= 0 || columns <= 0)
         return;
-    int64_t a_first = NAME(offset)(p, p->a_batch, pair) + i0 * p->a_m;
-    int64_t b_first = NAME(offset)(p, p->b_batch, pair) + j0 * p->b_n;
+    int64_t a_first = offset(BATCH_AXES, p->batch, p->a_batch, pair) + i0 * p->a_m;
+    int64_t b_first = offset(BATCH_AXES, p->batch, p->b_batch, pair) + j0 * p->b_n;
     /* What is rounded in the end, or ragged, is summed beside: a row of tiles, or all where there are
     parts. */
-    T *c = (T *)p->c + NAME(offset)(p, p->c_batch, pair) + i0 * p->c_m + j0;
+    T *c = (T *)p->c + offset(BATCH_AXES, p->batch, p->c_batch, pair) + i0 * p->c_m + j0;
     int64_t c_m = p->c_m, c_tile = c_m;
     int beside = p->c_kind != PLAIN || columns % LANES;
     if (beside) {
-        c_m = NAME(up)(columns, LANES), c_tile = plan->parts > 1 ? c_m : 0;
-        c = stretto_scratch(SLOT_C, (size_t)((c_tile ? NAME(up)(rows, ROWS) : ROWS) * c_m) * sizeof(T));
+        c_m = up(columns, LANES), c_tile = plan->parts > 1 ? c_m : 0;
+        c = stretto_scratch(SLOT_C, (size_t)((c_tile ? up(rows, ROWS) : ROWS) * c_m) * sizeof(T));
     }
     int64_t a_tiles = (p->m + ROWS - 1) / ROWS;
-    int packed = plan->a_in_place ? 0 : p->a_kind < WORDS ? 1 : 2;
+    int packed = plan->a_in_place ? 0 : p->a_kind < PAIRS ? 1 : 2;
     T *own_a = plan->a || plan->a_in_place
         ? NULL : stretto_scratch(SLOT_A, (size_t)(ROWS * plan->depth) * sizeof(T));
     T *own_b = plan->b ? NULL
-        : stretto_scratch(SLOT_B, (size_t)((plan->in_place ? LANES : NAME(up)(columns, LANES)) * plan->depth) * sizeof(T));
+        : stretto_scratch(SLOT_B, (size_t)((plan->in_place ? LANES : up(columns, LANES)) * plan->depth) * sizeof(T));
     if (!c || (!own_a && !plan->a && !plan->a_in_place) || (!own_b && !plan->b)) {
         plan->failed = 1;
         return;
@@ -567,25 +543,13 @@ static void NAME(task)(void *work, int64_t index)
     }
 }
 
-/* Where all rows of C are summed: there, or beside where they are rounded in the end. */
-static T *NAME(sums)(Plan *plan, int64_t columns, int64_t pair, int64_t j0, int64_t *c_m)
-{
-    const Product *p = plan->p;
-    if (p->c_kind == PLAIN)
-        return (T *)p->c + NAME(offset)(p, p->c_batch, pair) + j0;
-    *c_m = columns;
-    T *c = stretto_scratch(SLOT_C, (size_t)(p->m * columns) * sizeof(T));
-    plan->failed |= !c;
-    return c;
-}
-
 /* A few rows times columns that lie along K */
 
 INLINE void NAME(along)(
     const int rows, const int columns, const int kind, const void *a, int64_t a_m, const void *b,
     int64_t b_n, int64_t k, T *c, int64_t c_m)
 {
-    const int pairs = kind == WORDS, step = pairs ? 2 * LANES : LANES;
+    const int pairs = kind == PAIRS, step = pairs ? 2 * LANES : LANES;
     Vec sum[4][4];
     T rest[4][4];
     for (int i = 0; i < rows; i++)
@@ -621,38 +585,26 @@ INLINE void NAME(along)(
         }
 }
 
-static void NAME(few_rows)(void *work, int64_t index)
+static void NAME(few_rows)(
+    const Product *p, const void *a, const void *b, int64_t columns, T *c, int64_t c_m)
 {
-    Plan *plan = work;
-    const Product *p = plan->p;
-    int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
-    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
-    if (columns <= 0)
-        return;
-    int64_t a_m = p->a_m, b_n = p->b_n, c_m = p->c_m;
-    const void *a = NAME(place)(p->a, NAME(offset)(p, p->a_batch, pair), p->a_kind);
-    const void *b = NAME(place)(p->b, NAME(offset)(p, p->b_batch, pair) + j0 * b_n, p->b_kind);
-    T *c = NAME(sums)(plan, columns, pair, j0, &c_m);
-    for (int64_t j = 0, wide; j < columns && c; j += wide) {
+    for (int64_t j = 0, wide; j < columns; j += wide) {
         wide = columns - j < 4 ? 1 : 4;
-        const void *right = NAME(place)(b, j * b_n, p->b_kind);
+        const void *right = NAME(place)(b, j * p->b_n, p->b_kind);
         for (int64_t i = 0; i < p->m; i += 4) {
-            int high = p->m - i < 4 ? (int)(p->m - i) : 4;
-            const void *left = NAME(place)(a, i * a_m, p->a_kind);
+            int high = (int)least(p->m - i, 4);
+            const void *left = NAME(place)(a, i * p->a_m, p->a_kind);
             T *to = c + i * c_m + j;
 #define ALONG(r, v)                                                                                \
     case 8 * (r) + (v):                                                                            \
-        NAME(along)(r, v, KIND, left, a_m, right, b_n, p->k, to, c_m);                             \
+        NAME(along)(r, v, KIND, left, p->a_m, right, p->b_n, p->k, to, c_m);                       \
         break;
             BY_KIND(p->a_kind, switch (8 * high + wide) {
                 ALONG(1, 1) ALONG(1, 4) ALONG(2, 1) ALONG(2, 4)
                 ALONG(3, 1) ALONG(3, 4) ALONG(4, 1) ALONG(4, 4)
             })
-#undef ALONG
         }
     }
-    if (c)
-        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns, p->c_kind != PLAIN);
 }
 
 /* A row or a few times B, row by row of B, which is read once, in the order in which it lies. */
@@ -694,21 +646,13 @@ UNROLL
         }
 }
 
-static void NAME(thin)(void *work, int64_t index)
+static void NAME(thin)(
+    const Product *p, const void *a, const void *b, int64_t columns, T *c, int64_t c_m)
 {
-    Plan *plan = work;
-    const Product *p = plan->p;
-    int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
-    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
-    if (columns <= 0)
-        return;
-    int64_t c_m = p->c_m;
-    const void *a = NAME(place)(p->a, NAME(offset)(p, p->a_batch, pair), p->a_kind);
-    const void *b = NAME(place)(p->b, NAME(offset)(p, p->b_batch, pair) + j0, p->b_kind);
-    T *c = NAME(sums)(plan, columns, pair, j0, &c_m);
-    for (int64_t l = 0; l < p->k && c;) {
-        int deep = p->k - l >= 8 ? 8 : 1;
-        const void *left = NAME(place)(a, l * p->a_k, p->a_kind), *right = NAME(place)(b, l * p->b_k, p->b_kind);
+    for (int64_t l = 0, deep; l < p->k; l += deep) {
+        deep = p->k - l >= 8 ? 8 : 1;
+        const void *left = NAME(place)(a, l * p->a_k, p->a_kind);
+        const void *right = NAME(place)(b, l * p->b_k, p->b_kind);
 #define THIN(r, d)                                                                                 \
     case 16 * (r) + (d):                                                                           \
         NAME(along_rows)(r, d, KIND, left, p->a_m, p->a_k, right, p->b_k, columns, c, c_m, l > 0); \
@@ -716,16 +660,35 @@ static void NAME(thin)(void *work, int64_t index)
         BY_KIND(p->a_kind, switch (16 * p->m + deep) {
             THIN(1, 1) THIN(2, 1) THIN(3, 1) THIN(1, 8) THIN(2, 8) THIN(3, 8)
         })
-#undef THIN
-        l += deep;
     }
-    if (c)
-        NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns, p->c_kind != PLAIN);
+}
+
+/* Some columns of few rows: summed in C, or beside where they are rounded in the end. */
+static void NAME(strip_task)(void *work, int64_t index)
+{
+    Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
+    int64_t columns = least(p->n - j0, plan->columns), c_m = p->c_m;
+    int rounded = p->c_kind != PLAIN;
+    const void *a = NAME(place)(p->a, offset(BATCH_AXES, p->batch, p->a_batch, pair), p->a_kind);
+    const void *b = NAME(place)(
+        p->b, offset(BATCH_AXES, p->batch, p->b_batch, pair) + j0 * p->b_n, p->b_kind);
+    T *c = (T *)p->c + offset(BATCH_AXES, p->batch, p->c_batch, pair) + j0;
+    if (rounded) {
+        c_m = columns;
+        c = stretto_scratch(SLOT_C, (size_t)(p->m * columns) * sizeof(T));
+    }
+    if (!c) {
+        plan->failed = 1;
+        return;
+    }
+    (plan->thin ? NAME(thin) : NAME(few_rows))(p, a, b, columns, c, c_m);
+    NAME(finish)(p, c, c_m, pair, 0, j0, p->m, columns, rounded);
 }
 
 /* The whole */
 
-#define SMALL 60000.0        /* multiply-adds for which no second thread is woken */
 #define MOST_SCRATCH (32L << 20)
 
 static int NAME(shared_by_all)(const Product *p, const int64_t *strides)
@@ -742,56 +705,49 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
     if (!pairs || !p->m || !p->n)
         return 0;
     double work = (double)pairs * (double)p->m * (double)p->n * (double)(p->k ? p->k : 1);
-    int64_t threads = work <= SMALL ? 1 : stretto_threads(frame);
+    int64_t threads = stretto_threads_for(frame, work);
     Plan plan = {.p = p, .wide = 1, .tall = 1, .rows = p->m, .columns = p->n};
     Product words = *p;
-    Part *few = NULL;
-    if (p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1))
-        few = NAME(few_rows);
-    else if (p->m <= 3 && p->b_n == 1 && p->k)
-        few = NAME(thin);
-    if (WITH_PAIRS && stretto_pairs && p->a_kind == BFLOAT16 && few != NAME(thin) && p->k > 1) {
-        words.a_kind = p->a_k == 1 ? WORDS : APART, words.b_kind = p->b_k == 1 ? WORDS : APART;
+    int few = p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1);
+    plan.thin = !few && p->m <= 3 && p->b_n == 1 && p->k;
+    if (WITH_PAIRS && stretto_pairs && p->a_kind == BFLOAT16 && !plan.thin && p->k > 1) {
+        words.a_kind = p->a_k == 1 ? PAIRS : APART, words.b_kind = p->b_k == 1 ? PAIRS : APART;
         words.a_apart = p->a_k, words.b_apart = p->b_k;
         if (!few)
             words.a_k *= 2, words.b_k *= 2, words.odd = p->k % 2, words.k = (p->k + 1) / 2;
         plan.p = p = &words;
     }
-    if (few) {
+    if (few || plan.thin) {
         int64_t parts = threads == 1 ? 1 : (4 * threads + pairs - 1) / pairs;
-        plan.columns = NAME(up)((p->n + parts - 1) / parts, 4 * LANES);
+        plan.columns = up((p->n + parts - 1) / parts, 4 * LANES);
         plan.wide = (p->n + plan.columns - 1) / plan.columns;
-        if (threads == 1)
-            for (int64_t i = 0; i < pairs * plan.wide; i++)
-                few(&plan, i);
-        else
-            stretto_parallel(frame, pairs * plan.wide, few, &plan);
+        stretto_parallel(frame, threads, pairs * plan.wide, NAME(strip_task), &plan);
         return plan.failed ? -1 : 0;
     }
     plan.parts = p->k > DEPTH ? (p->k + DEPTH - 1) / DEPTH : 1;
-    plan.depth = plan.parts > 1 ? NAME(up)((p->k + plan.parts - 1) / plan.parts, 16) : p->k;
+    plan.depth = plan.parts > 1 ? up((p->k + plan.parts - 1) / plan.parts, 16) : p->k;
     plan.in_place = p->b_kind == PLAIN && p->b_n == 1 && p->m < UNPACKED;
     plan.a_in_place = p->a_kind == PLAIN && p->a_k == 1 && p->n <= COLUMNS;
     int64_t each = threads == 1 || pairs >= 4 * threads ? 1 : (2 * threads + pairs - 1) / pairs;
     if (p->n >= COLUMNS * 2 * each || p->n >= p->m || each == 1) {
         int64_t cut = (p->n + each - 1) / each;
-        plan.columns = NAME(up)(cut < PART_COLUMNS ? cut : PART_COLUMNS, COLUMNS);
+        plan.columns = up(cut < PART_COLUMNS ? cut : PART_COLUMNS, COLUMNS);
         plan.wide = (p->n + plan.columns - 1) / plan.columns;
     } else {
         plan.columns = p->n < PART_COLUMNS ? p->n : PART_COLUMNS;
         plan.wide = (p->n + plan.columns - 1) / plan.columns;
-        plan.rows = NAME(up)((p->m + each - 1) / each, ROWS);
+        plan.rows = up((p->m + each - 1) / each, ROWS);
         plan.tall = (p->m + plan.rows - 1) / plan.rows;
     }
-    int64_t most = NAME(up)(BESIDE / plan.columns, ROWS);
+    int64_t most = up(BESIDE / plan.columns, ROWS);
     if (plan.parts > 1 && (p->c_kind != PLAIN || p->n % LANES) && plan.rows > most) {
         plan.rows = most;
         plan.tall = (p->m + most - 1) / most;
     }
-    plan.width = NAME(up)(p->n, LANES);
+    plan.width = up(p->n, LANES);
     /* Pack beforehand what several tasks read, if there is room. */
     int a_shared = NAME(shared_by_all)(p, p->a_batch), b_shared = NAME(shared_by_all)(p, p->b_batch);
-    int64_t a_size = NAME(up)(p->m, ROWS) * p->k, b_size = plan.width * p->k;
+    int64_t a_size = up(p->m, ROWS) * p->k, b_size = plan.width * p->k;
     int64_t a_pairs = a_shared ? 1 : pairs, b_pairs = b_shared ? 1 : pairs;
     int pack_a = !plan.a_in_place && (plan.wide > 1 || (a_shared && pairs > 1));
     int pack_b = !plan.in_place && (plan.tall > 1 || (b_shared && pairs > 1));
@@ -806,37 +762,18 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
         if (pack_a) {
             plan.a = memory;
             plan.a_each = a_shared ? 0 : a_size;
-            memory += NAME(up)(a_size * a_pairs, 64 / sizeof(T));
-            stretto_parallel(frame, a_pairs * ((p->m + ROWS - 1) / ROWS), NAME(pack_a_part), &plan);
+            memory += up(a_size * a_pairs, 64 / sizeof(T));
+            stretto_parallel(frame, threads, a_pairs * ((p->m + ROWS - 1) / ROWS), NAME(pack_a_part), &plan);
         }
         if (pack_b) {
             plan.b = memory;
             plan.b_each = b_shared ? 0 : b_size;
-            stretto_parallel(frame, b_pairs * plan.wide, NAME(pack_b_part), &plan);
+            stretto_parallel(frame, threads, b_pairs * plan.wide, NAME(pack_b_part), &plan);
         }
     }
-    int64_t tasks = pairs * plan.tall * plan.wide;
-    if (threads == 1)
-        for (int64_t i = 0; i < tasks; i++)
-            NAME(task)(&plan, i);
-    else
-        stretto_parallel(frame, tasks, NAME(task), &plan);
+    stretto_parallel(frame, threads, pairs * plan.tall * plan.wide, NAME(task), &plan);
     stretto_forget(SLOT_SHARED);
     return plan.failed ? -1 : 0;
 }
 
-#undef COLUMNS
-#undef Vec
-#undef LOAD
-#undef STORE
 #undef Plan
-#undef CASE
-#undef CASES
-#undef FEW_ROWS
-#undef UNPACKED
-#undef DEPTH
-#undef PART_COLUMNS
-#undef AHEAD
-#undef BESIDE
-#undef SMALL
-#undef MOST_SCRATCH

@@ -16,14 +16,12 @@ packed once, and lie in the second cache.
 - An element's sums are taken in one order, whatever the rows beside it. So bits do not depend on
   blocks, and these may go by the number of threads.
 
-`T` is the type, `LANES` its number in a vector, `ROWS` the rows of a tile, `NAME(f)` the name of a
-function at this level.
+`T`, `LANES`, `ROWS` and `NAME` are those of lanes.h.
 */
 
 #define LOOP_DEPTH 320      /* the most terms of a product that are taken at once */
 #define LOOP_BLOCK 64       /* the most rows of a block */
 #define LOOP_NEARBY 131072   /* bytes that a few rows' values may take */
-#define LOOP_SMALL 60000.0  /* multiply-adds of all turns for which no second thread is woken */
 
 typedef struct {
     const Loop *p;
@@ -157,7 +155,7 @@ static void NAME(loop_some)(const Task *task, int64_t begin, int64_t end, int64_
     const Loop *p = plan->p;
     for (int64_t n = begin; n < end; n++) {
         const LoopInstruction *one = p->instruction + n;
-        NAME(RowCall) k = {.rows = rows, .width = NAME(rows_up)(one->width)};
+        NAME(RowCall) k = {.rows = rows, .width = up(one->width, LANES)};
         NAME(Operand) *operands[] = {&k.a, &k.b, &k.c};
         if (one->op == LOOP_LOAD) {
             if (!plan->in_place[one->out])
@@ -265,7 +263,7 @@ static void NAME(loop_places)(Plan *plan)
         ends[v] = 1;
     for (int64_t n = 0; n < p->instructions; n++) {
         const LoopInstruction *one = p->instruction + n;
-        int64_t wide = NAME(rows_up)(one->width);
+        int64_t wide = up(one->width, LANES);
         if (one->op > LOOP_LOAD)
             for (int j = 0; j < 3; j++)
                 if (one->from[j] >= 0 && one->at[j] >= 0 && one->at[j] + wide > p->value[one->from[j]].width)
@@ -277,13 +275,13 @@ static void NAME(loop_places)(Plan *plan)
         plan->carry_pitch[c] = p->width[c];
     for (int64_t v = 0; v < p->values; v++) {
         const LoopValue *value = p->value + v;
-        plan->pitch[v] = ends[v] ? value->width : NAME(rows_up)(value->width) + LANES;
+        plan->pitch[v] = ends[v] ? value->width : up(value->width, LANES) + LANES;
         plan->in_place[v] = ends[v];
         if (value->kind == LOOP_INPUT) {
             const LoopView *view = p->view + value->index;
             plan->in_place[v] &= view->type == ROW_FLOATS && (view->column == 1 || value->width == 1);
         } else if ((value->kind == LOOP_CARRY || value->kind == LOOP_NEXT) && !ends[v]) {
-            plan->carry_pitch[value->index] = NAME(rows_up)(value->width) + LANES;
+            plan->carry_pitch[value->index] = up(value->width, LANES) + LANES;
             plan->in_place[v] = 1;
         }
         if (value->slot >= 0 && slots[value->slot] < plan->pitch[v])
@@ -309,12 +307,12 @@ static void NAME(loop_places)(Plan *plan)
     plan->few = plan->few < 1 ? 1 : plan->few > plan->block ? plan->block : plan->few;
     for (int64_t s = 0; s < p->slots; s++) {
         plan->slot[s] = plan->memory;
-        plan->memory += NAME(rows_up)(slots[s] * (near[s] ? plan->few : plan->block)) + 2 * LANES;
+        plan->memory += up(slots[s] * (near[s] ? plan->few : plan->block), LANES) + 2 * LANES;
     }
     for (int64_t c = 0; c < p->carries; c++)
         for (int i = 0; i < 2; i++) {
             plan->carry[c][i] = plan->memory;
-            plan->memory += NAME(rows_up)(plan->carry_pitch[c] * plan->block) + 2 * LANES;
+            plan->memory += up(plan->carry_pitch[c] * plan->block, LANES) + 2 * LANES;
         }
 }
 
@@ -327,12 +325,12 @@ static int NAME(loop)(const XLA_FFI_CallFrame *frame, const Loop *p)
     for (int64_t i = 0; i < p->matrices; i++) {
         const LoopMatrix *m = p->matrix + i;
         plan.matrix[i] = plan.packed;
-        plan.packed += NAME(rows_up)(m->columns) * m->depth;
+        plan.packed += up(m->columns, LANES) * m->depth;
         work += (double)(m->depth * m->columns) * (double)p->rows * (double)(p->members * p->turns);
         if (m->member && p->members > 1)
             plan.members = p->members;
     }
-    int64_t threads = work <= LOOP_SMALL ? 1 : stretto_threads(frame);
+    int64_t threads = stretto_threads_for(frame, work);
     int64_t each = (threads + p->members - 1) / p->members, most = (p->rows + each - 1) / each;
     plan.block = most < ROWS && p->rows >= ROWS ? ROWS : most;
     if (p->rows > ROWS)
@@ -345,20 +343,11 @@ static int NAME(loop)(const XLA_FFI_CallFrame *frame, const Loop *p)
         plan.shared = stretto_scratch(SLOT_SHARED, (size_t)(plan.members * plan.packed) * sizeof(T) + 64);
         if (!plan.shared)
             return -1;
-        stretto_parallel(frame, plan.members * p->matrices, NAME(loop_pack), &plan);
+        stretto_parallel(frame, threads, plan.members * p->matrices, NAME(loop_pack), &plan);
     }
-    if (threads == 1)
-        for (int64_t i = 0; i < p->members * plan.blocks; i++)
-            NAME(loop_task)(&plan, i);
-    else
-        stretto_parallel(frame, p->members * plan.blocks, NAME(loop_task), &plan);
+    stretto_parallel(frame, threads, p->members * plan.blocks, NAME(loop_task), &plan);
     stretto_forget(SLOT_SHARED);
     return plan.failed ? -1 : 0;
 }
 
-#undef LOOP_DEPTH
-#undef LOOP_BLOCK
-#undef LOOP_NEARBY
-#undef LOOP_SMALL
 #undef Plan
-#undef Task

@@ -16,8 +16,7 @@ are one instruction, which rounds once.
 - Booleans are masks of all ones in the lanes of the type. Lanes behind the end of a row hold
   anything; only what stores and reduces looks where a row ends.
 
-`T` is the type, `INTEGER` an integer of its size, `LANES` its number in a vector, `NAME(f)` the name
-of a function at this level.
+`T`, `INTEGER`, `LANES` and `NAME` are those of lanes.h.
 */
 
 #define ROWS_CHUNK (4096 / (int64_t)sizeof(T))   /* elements of a buffer: eight fit in 32 kB */
@@ -29,24 +28,13 @@ takes 1.4 of the time, for instructions on single scalars; with 256 kB as long a
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
 
-typedef INTEGER NAME(Bits) __attribute__((may_alias));
-typedef T NAME(RowVec) __attribute__((vector_size(LANES * sizeof(T))));
-typedef INTEGER NAME(RowPlaces) __attribute__((vector_size(LANES * sizeof(T))));
-typedef NATURAL NAME(RowNaturals) __attribute__((vector_size(LANES * sizeof(T))));
-typedef T NAME(RowLoose)
-    __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+typedef INTEGER NAME(bits) __attribute__((may_alias));
 typedef INTEGER NAME(RowLoosePlaces)
     __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
-#define Bits NAME(Bits)
-#define Vec NAME(RowVec)
-#define Places NAME(RowPlaces)
-#define Naturals NAME(RowNaturals)
-#define LOAD(p) (*(const NAME(RowLoose) *)(p))
-#define STORE(p, v) (*(NAME(RowLoose) *)(p) = (v))
+#define Bits NAME(bits)
 #define LOAD_MASK(p) (*(const NAME(RowLoosePlaces) *)(p))
 #define STORE_MASK(p, v) (*(NAME(RowLoosePlaces) *)(p) = (v))
 #define CHOOSE(mask, x, y) ((Vec)(((mask) & (Places)(x)) | (~(mask) & (Places)(y))))
-#define ALL(x) ((x) - (Vec){0})         /* in all lanes; -0 - 0 is -0 */
 #define ALL_MASK(x) ((x) | (Places){0})
 
 #define OF_TYPE(name, x) (sizeof(T) == 4 ? (T)name##f((float)(x)) : (T)name(x))
@@ -167,7 +155,7 @@ for float32 the one of least relative error (3e-9, by Remez's exchange), for flo
 (4e-18). It is multiplied by 2^n in two steps where there is no instruction for it, so that results
 may be denormal. Rounding to n adds and subtracts a large number: -ffast-math would delete that. */
 /* r */
-static inline __attribute__((always_inline)) Vec NAME(exp_rest)(Vec x, Vec n)
+INLINE Vec NAME(exp_rest)(Vec x, Vec n)
 {
     const int single = sizeof(T) == 4;
     Vec r = x - n * (single ? (T)6.93145751953125e-01 : (T)6.931471804855391383e-01);
@@ -175,7 +163,7 @@ static inline __attribute__((always_inline)) Vec NAME(exp_rest)(Vec x, Vec n)
 }
 
 /* e to the power of r, minus 1 and r */
-static inline __attribute__((always_inline)) Vec NAME(exp_beyond)(Vec r)
+INLINE Vec NAME(exp_beyond)(Vec r)
 {
     const int single = sizeof(T) == 4;
     Vec p;
@@ -200,7 +188,7 @@ static inline __attribute__((always_inline)) Vec NAME(exp_beyond)(Vec r)
     return p * (r * r);
 }
 
-static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
+INLINE Vec NAME(exp_of)(Vec x)
 {
     const int single = sizeof(T) == 4;
     x = NAME(rows_above)(ALL(single ? (T)-104 : (T)-746), x);
@@ -223,7 +211,7 @@ static inline __attribute__((always_inline)) Vec NAME(exp_of)(Vec x)
 above, but t is 2^n (exp(r) - 1) + (2^n - 1), where 2^n - 1 is exact, so that nothing is lost where
 x is small (as in Beebe, The mathematical-function computation handbook, 2017, chapter 12). Where 2|x|
 is above the bound the quotient is 1. */
-static inline __attribute__((always_inline)) Vec NAME(tanh_of)(Vec x)
+INLINE Vec NAME(tanh_of)(Vec x)
 {
     const int single = sizeof(T) == 4;
     const Places sign = (Places)ALL((T)-0.0);
@@ -520,6 +508,7 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add), NAME(rows_tanh),
     NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope), NAME(rows_sign),
 };
+
 /* Running a program */
 
 typedef struct {
@@ -534,19 +523,6 @@ typedef struct {
     int failed;
 } NAME(RowPlan);
 #define Plan NAME(RowPlan)
-
-static int64_t NAME(rows_up)(int64_t x) { return (x + LANES - 1) / LANES * LANES; }
-
-/* Where a row begins, in elements. */
-static int64_t NAME(row_offset)(const RowProgram *p, const int64_t *strides, int64_t row)
-{
-    int64_t at = 0;
-    for (int axis = ROW_AXES - 1; axis >= 0; axis--) {
-        at += row % p->lead[axis] * strides[axis];
-        row /= p->lead[axis];
-    }
-    return at;
-}
 
 /* The distance of rows, or -1 where there is no single one. */
 static int64_t NAME(row_pitch)(const RowProgram *p, const int64_t *strides)
@@ -608,7 +584,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
     int64_t columns = p->columns, each = plan->block * plan->chunk;
     T *kept = memory + p->chunks * each;
     T *scalars = kept + p->kept * plan->block * plan->padded;
-    int64_t wide = NAME(rows_up)(plan->block);
+    int64_t wide = up(plan->block, LANES);
     NAME(Operand) chunks[ROW_MOST];
     for (int64_t i = 0; i < p->inputs; i++) {
         const RowInput *in = p->input + i;
@@ -620,7 +596,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
             NAME(rows_take)(in->data, first * pitch, pitch, (int)in->type, rows, to);
         else
             for (int64_t r = 0; r < rows; r++)
-                NAME(rows_take)(in->data, NAME(row_offset)(p, in->lead, first + r), 0, (int)in->type, 1, to + r);
+                NAME(rows_take)(in->data, offset(ROW_AXES, p->lead, in->lead, first + r), 0, (int)in->type, 1, to + r);
     }
     const char *ahead[ROW_MOST]; /* what the next chunk of columns reads from memory */
     for (int64_t section = 0; section < p->sections; section++) {
@@ -636,7 +612,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                 for (int64_t i = 0; i < share && fetched < coming * 64; i++, fetched++)
                     __builtin_prefetch(ahead[fetched / 64] + fetched % 64 * 64);
                 const RowInstruction *one = p->instruction + n;
-                Call k = {.rows = by_row ? 1 : rows, .width = NAME(rows_up)(width), .start = start};
+                Call k = {.rows = by_row ? 1 : rows, .width = up(width, LANES), .start = start};
                 NAME(Operand) *operands[] = {&k.a, &k.b, &k.c};
                 T *own = one->out_kind == ROW_CHUNK ? memory + one->out * each : NULL;
                 if (one->op == ROWS_LOAD) {
@@ -651,7 +627,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                     }
                     *to = (NAME(Operand)){own, pitch ? k.width : 0, 1};
                     for (int64_t r = 0; r < (pitch ? rows : 1); r++) {
-                        int64_t at = NAME(row_offset)(p, in->lead, first + r) + start;
+                        int64_t at = offset(ROW_AXES, p->lead, in->lead, first + r) + start;
                         NAME(rows_take)(in->data, at, 1, (int)in->type, width, own + r * k.width);
                         for (int64_t i = width; i < k.width; i++) own[r * k.width + i] = 0;
                     }
@@ -726,7 +702,7 @@ static size_t NAME(rows_memory)(const Plan *plan)
 {
     const RowProgram *p = plan->p;
     return (size_t)(p->chunks * plan->block * plan->chunk + p->kept * plan->block * plan->padded
-                    + p->scalars * NAME(rows_up)(plan->block)) * sizeof(T);
+                    + p->scalars * up(plan->block, LANES)) * sizeof(T);
 }
 
 static void NAME(rows_task)(void *work, int64_t index)
@@ -760,7 +736,7 @@ static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
         plan.rows *= p->lead[axis];
     if (!plan.rows || !p->columns)
         return 0;
-    plan.padded = NAME(rows_up)(p->columns);
+    plan.padded = up(p->columns, LANES);
     plan.chunk = plan.padded < ROWS_CHUNK ? plan.padded : ROWS_CHUNK;
     int64_t buffers = p->chunks + p->kept + 1;
     for (int64_t i = 0; i < p->inputs; i++) {
@@ -776,23 +752,18 @@ static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
         plan.block = 256;
     plan.blocks = (plan.rows + plan.block - 1) / plan.block;
     plan.width = plan.padded;
-    int64_t size = plan.rows * plan.padded, tasks = 1;
+    int64_t size = plan.rows * plan.padded, tasks = 1, threads = stretto_threads(frame);
     if (p->sums) {
         plan.sums = stretto_scratch(SLOT_SHARED, (size_t)(ROWS_PARTS * p->sums * plan.width) * sizeof(T));
         if (!plan.sums)
             return -1;
         tasks = ROWS_PARTS;
     } else {
-        int64_t most = 4 * stretto_threads(frame), by_size = (size + ROWS_TASK - 1) / ROWS_TASK;
-        tasks = most < by_size ? most : by_size;
+        tasks = least(4 * threads, (size + ROWS_TASK - 1) / ROWS_TASK);
         plan.per_task = (plan.blocks + tasks - 1) / tasks;
         tasks = (plan.blocks + plan.per_task - 1) / plan.per_task;
     }
-    if (size <= ROWS_TASK)
-        for (int64_t i = 0; i < tasks; i++)
-            NAME(rows_task)(&plan, i);
-    else
-        stretto_parallel(frame, tasks, NAME(rows_task), &plan);
+    stretto_parallel(frame, size <= ROWS_TASK ? 1 : threads, tasks, NAME(rows_task), &plan);
     if (plan.failed)
         return -1;
     for (int64_t s = 0; s < p->sums; s++) {
@@ -808,39 +779,4 @@ static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
     return 0;
 }
 
-#undef ROWS_CHUNK
-#undef ROWS_PARTS
-#undef ROWS_TASK
-#undef Bits
-#undef Vec
-#undef Places
-#undef Naturals
-#undef LOAD
-#undef STORE
-#undef LOAD_MASK
-#undef STORE_MASK
-#undef CHOOSE
-#undef ALL
-#undef NUMBERS
-#undef ALL_MASK
-#undef Call
 #undef Plan
-#undef INDEPENDENT
-#undef EACH
-#undef UNARY
-#undef BINARY
-#undef MASK_X
-#undef MASK_Y
-#undef FLOATS_OF_ONE
-#undef FLOATS
-#undef COMPARISON
-#undef MASKS
-#undef ONE_BY_ONE
-#undef OF_TYPE
-#undef TERNARY
-#undef EXTREMUM
-#undef REDUCTION
-#undef REDUCED
-#undef REDUCED_ROW
-#undef Y_VECTOR
-#undef Y_ALL

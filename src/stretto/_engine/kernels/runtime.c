@@ -79,10 +79,10 @@ static inline void rest(void)
 #endif
 }
 
-void stretto_parallel(const XLA_FFI_CallFrame *frame, int64_t count, Part *part, void *work)
+void stretto_parallel(
+    const XLA_FFI_CallFrame *frame, int64_t threads, int64_t count, Part *part, void *work)
 {
-    int64_t threads = count > 1 ? stretto_threads(frame) : 1;
-    Shared *shared = threads > 1 ? malloc(sizeof *shared) : NULL;
+    Shared *shared = threads > 1 && count > 1 ? malloc(sizeof *shared) : NULL;
     if (!shared) {
         for (int64_t index = 0; index < count; index++)
             part(work, index);
@@ -91,7 +91,7 @@ void stretto_parallel(const XLA_FFI_CallFrame *frame, int64_t count, Part *part,
     *shared = (Shared){.part = part, .work = work, .count = count};
     pthread_mutex_init(&shared->lock, NULL);
     pthread_cond_init(&shared->ended, NULL);
-    int64_t helpers = (threads < count ? threads : count) - 1;
+    int64_t helpers = least(threads, count) - 1;
     atomic_store(&shared->holders, (int)helpers + 1);
     for (int64_t i = 0; i < helpers; i++) {
         XLA_FFI_ThreadPool_Schedule_Args args = {

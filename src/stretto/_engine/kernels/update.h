@@ -89,7 +89,7 @@ static void NAME(update_piece)(const Updates *u, const Segment *s, int64_t piece
     }
     plan.rows = rows;
     plan.ahead = rows == 1 ? p.inputs : 0;
-    plan.padded = NAME(rows_up)(columns);
+    plan.padded = up(columns, LANES);
     plan.chunk = plan.padded < UPDATE_CHUNK ? plan.padded : UPDATE_CHUNK;
     plan.block = UPDATE_CHUNK / plan.padded;
     plan.block = plan.block < 1 ? 1 : plan.block > rows ? rows : plan.block;
@@ -135,14 +135,7 @@ static int NAME(update)(const XLA_FFI_CallFrame *frame, const Updates *u)
         size += u->segment[s].rows * u->segment[s].columns;
     }
     NAME(UpdateWork) work = {.u = u, .ends = ends};
-    if (size <= 2 * UPDATE_PIECE)
-        for (int64_t i = 0; i < pieces; i++)
-            NAME(update_part)(&work, i);
-    else
-        stretto_parallel(frame, pieces, NAME(update_part), &work);
+    int64_t threads = size <= 2 * UPDATE_PIECE ? 1 : stretto_threads(frame);
+    stretto_parallel(frame, threads, pieces, NAME(update_part), &work);
     return work.failed ? -1 : 0;
 }
-
-#undef UPDATE_CHUNK
-#undef UPDATE_PIECE
-#undef UPDATE_PAGE

@@ -54,7 +54,7 @@ typedef struct {
 static void NAME(kernel_words)(
     const Convolution *p, int64_t group, int64_t o, int64_t f0, int64_t features, T *out, int64_t apart)
 {
-    int64_t row = p->rhs_stride[N], rows = NAME(least)(p->outputs - o, ROWS);
+    int64_t row = p->rhs_stride[N], rows = least(p->outputs - o, ROWS);
     const int64_t *stride = p->rhs_stride;
     const T *a = (const T *)p->rhs + group * stride[G] + o * row + f0 * stride[F];
     /* Windows that lie side by side, as users keep them, or reversed in gradients by the image:
@@ -164,16 +164,16 @@ UNROLL
                 row[0][x] = m0 + m1 + m2;
                 row[1][x] = m1 - m2 - m3;
             }
-            int64_t count = NAME(least)(run[i].count - q, LANES), x = 2 * (run[i].x + q);
-            int64_t width = NAME(least)(2 * count, p->positions[1] - x);
+            int64_t count = least(run[i].count - q, LANES), x = 2 * (run[i].x + q);
+            int64_t width = least(2 * count, p->positions[1] - x);
             T *to = out + run[i].n * p->out_stride[N] + 2 * run[i].y * p->out_stride[Y] + x;
-            NAME(Places) kept;
+            Places kept;
             for (int l = 0; l < LANES; l++)
                 kept[l] = l < count ? -1 : 0;
             for (int y = 0; y < 2 && 2 * run[i].y + y < p->positions[0]; y++) {
                 Vec y0 = row[y][0] + row[y][1] + row[y][2], y1 = row[y][1] - row[y][2] - row[y][3];
                 Vec none = (y0 - y0) + (y1 - y1);
-                strange += (Vec)((NAME(Places))none & kept);
+                strange += (Vec)((Places)none & kept);
                 T pairs[2 * LANES] __attribute__((aligned(64)));
                 if (width == 2 * LANES)
                     NAME(paired)(y0, y1, to + y * p->out_stride[Y]);
@@ -186,16 +186,6 @@ UNROLL
     return strange;
 }
 
-/* Copy `rows` bordered rows of an array, places apart by residue. */
-static void NAME(winograd_rows)(
-    const T *from, int64_t stride, const int64_t *size, int64_t y, int64_t x, int64_t rows,
-    int64_t plane, T *to)
-{
-    for (int64_t i = 0; i < rows; i++, y++, to += 2 * plane)
-        NAME(bordered)(y < 0 || y >= size[0] ? NULL : from + y * stride, size[1], x, 2 * plane, 2, 2,
-                       plane, to);
-}
-
 /* c = a b, or c += a b, of one word: a packed, its tiles of rows `high` apart; b and c in rows of
 `width`. */
 static void NAME(winograd_product)(
@@ -204,7 +194,7 @@ static void NAME(winograd_product)(
     for (int64_t j = 0; j < width;) {
         int vectors = NAME(next)(width - j);
         for (int64_t i = 0; i < rows; i += ROWS)
-            NAME(tile_of)((int)NAME(least)(rows - i, ROWS), vectors, 1, a + i / ROWS * high, 0, 0, b + j,
+            NAME(tile_of)((int)least(rows - i, ROWS), vectors, 1, a + i / ROWS * high, 0, 0, b + j,
                           width, k, c + i * width + j, width, add);
         j += vectors * LANES;
     }
@@ -229,7 +219,7 @@ static void NAME(cut)(const NAME(Winograd) *plan, int64_t j0, int64_t columns, N
         if (all->count && run[all->count - 1].n == n)
             all->lines -= 2; /* which two rows of tiles share */
         run[all->count] = (NAME(Run)){
-            all->lines * 2 * all->plane + x - all->begin, n, y, x, j, NAME(least)(columns - j, across - x)};
+            all->lines * 2 * all->plane + x - all->begin, n, y, x, j, least(columns - j, across - x)};
         all->lines += 4;
     }
 }
@@ -244,8 +234,9 @@ static void NAME(feature_words)(
         for (i++; i < all->count && run[i].n == run[first].n;)
             i++;
         T *to = copy + run[first].from - (run[first].x - all->begin);
-        NAME(winograd_rows)(lhs + run[first].n * p->lhs_stride[N], p->lhs_stride[Y], p->image, y,
-                            2 * all->begin - p->low[1], 2 * (i - first) + 2, all->plane, to);
+        NAME(bordered_rows)(lhs + run[first].n * p->lhs_stride[N], p->lhs_stride[Y], p->image, y,
+                            2 * (i - first) + 2, 1, 2 * all->begin - p->low[1], 2 * all->plane, 2, 2,
+                            all->plane, to);
     }
     NAME(winograd_image)(copy, all->plane, run, all->count, words, apart);
 }
@@ -270,14 +261,14 @@ static void NAME(winograd_task)(void *work, int64_t index)
     const Convolution *p = plan->p;
     int64_t row = index % plan->tall, block = index / plan->tall % plan->wide;
     int64_t group = index / plan->tall / plan->wide;
-    int64_t j0 = block * plan->columns, columns = NAME(least)(plan->tiles - j0, plan->columns);
-    int64_t o0 = row * plan->rows, outputs = NAME(least)(p->outputs - o0, plan->rows);
+    int64_t j0 = block * plan->columns, columns = least(plan->tiles - j0, plan->columns);
+    int64_t o0 = row * plan->rows, outputs = least(p->outputs - o0, plan->rows);
     if (columns <= 0 || outputs <= 0)
         return;
     NAME(Run) run[MOST * LANES];
     NAME(Runs) all = {.run = run};
     NAME(cut)(plan, j0, columns, &all);
-    int64_t width = NAME(up)(columns, LANES), apart = p->features * width + LANES;
+    int64_t width = up(columns, LANES), apart = p->features * width + LANES;
     int64_t high = outputs * width + LANES;
     T *copy = stretto_scratch(SLOT_A, (size_t)(all.lines * 2 * all.plane + 2 * LANES) * sizeof(T));
     T *image = stretto_scratch(SLOT_B, (size_t)(WORDS * apart) * sizeof(T));
@@ -308,7 +299,7 @@ static void NAME(few_words)(void *work, int64_t index)
     NAME(Winograd) *plan = work;
     const Convolution *p = plan->p;
     const NAME(Runs) *all = plan->all;
-    int64_t f0 = index * FEATURES, f1 = NAME(least)(f0 + FEATURES, p->features), width = plan->columns;
+    int64_t f0 = index * FEATURES, f1 = least(f0 + FEATURES, p->features), width = plan->columns;
     T *copy = stretto_scratch(SLOT_A, (size_t)(all->lines * 2 * all->plane + 2 * LANES) * sizeof(T));
     T *words = stretto_scratch(SLOT_B, (size_t)(WORDS * (width + LANES)) * sizeof(T));
     if (!copy || !words) {
@@ -328,16 +319,16 @@ static void NAME(few_outputs)(void *work, int64_t index)
 {
     NAME(Winograd) *plan = work;
     const Convolution *p = plan->p;
-    int64_t o0 = index * plan->rows, outputs = NAME(least)(p->outputs - o0, plan->rows);
+    int64_t o0 = index * plan->rows, outputs = least(p->outputs - o0, plan->rows);
     int64_t width = plan->columns, high = outputs * width + LANES, apart = plan->depth * ROWS + LANES;
-    T *kernel = stretto_scratch(SLOT_B, (size_t)(NAME(up)(outputs, ROWS) / ROWS * WORDS * apart) * sizeof(T));
+    T *kernel = stretto_scratch(SLOT_B, (size_t)(up(outputs, ROWS) / ROWS * WORDS * apart) * sizeof(T));
     T *sums = stretto_scratch(SLOT_C, (size_t)(WORDS * high) * sizeof(T));
     if (!kernel || !sums) {
         plan->failed = 1;
         return;
     }
     for (int64_t f0 = 0; f0 < p->features; f0 += plan->depth) {
-        int64_t k = NAME(least)(p->features - f0, plan->depth);
+        int64_t k = least(p->features - f0, plan->depth);
         for (int64_t i = 0; i < outputs; i += ROWS)
             NAME(kernel_words)(p, plan->group, o0 + i, f0, k, kernel + i / ROWS * WORDS * apart, apart);
         for (int64_t w = 0; w < WORDS; w++)
@@ -371,10 +362,10 @@ static int NAME(winograd_few)(
     const XLA_FFI_CallFrame *frame, NAME(Winograd) *plan, int64_t threads, int *strange)
 {
     const Convolution *p = plan->p;
-    plan->columns = NAME(up)(plan->tiles, LANES);
+    plan->columns = up(plan->tiles, LANES);
     int64_t parts = (p->features + DEEPEST - 1) / DEEPEST, each = 2 * threads;
     plan->depth = (p->features + parts - 1) / parts;
-    plan->rows = NAME(up)(NAME(least)((p->outputs + each - 1) / each, OUTPUTS), ROWS);
+    plan->rows = up(least((p->outputs + each - 1) / each, OUTPUTS), ROWS);
     plan->apart = p->features * plan->columns + LANES;
     plan->size = (size_t)(WORDS * plan->apart) * sizeof(T) + (size_t)plan->tiles * sizeof(NAME(Run));
     plan->image = stretto_scratch(SLOT_SHARED, plan->size);
@@ -384,11 +375,11 @@ static int NAME(winograd_few)(
     NAME(cut)(plan, 0, plan->tiles, &all);
     plan->all = &all;
     if (p->groups >= each)
-        NAME(run_tasks)(frame, threads, p->groups, NAME(few_group), plan);
+        stretto_parallel(frame, threads, p->groups, NAME(few_group), plan);
     else
         for (; plan->group < p->groups; plan->group++) {
-            NAME(run_tasks)(frame, threads, (p->features + FEATURES - 1) / FEATURES, NAME(few_words), plan);
-            NAME(run_tasks)(frame, threads, (p->outputs + plan->rows - 1) / plan->rows, NAME(few_outputs), plan);
+            stretto_parallel(frame, threads, (p->features + FEATURES - 1) / FEATURES, NAME(few_words), plan);
+            stretto_parallel(frame, threads, (p->outputs + plan->rows - 1) / plan->rows, NAME(few_outputs), plan);
         }
     *strange = plan->strange;
     return plan->failed ? -1 : 0;
@@ -433,14 +424,14 @@ static int NAME(winograd)(
     plan.wide = (plan.tiles + plan.columns - 1) / plan.columns;
     int64_t tasks = p->groups * plan.wide, each = threads == 1 ? 1 : (4 * threads + tasks - 1) / tasks;
     plan.high = (p->outputs + ROWS - 1) / ROWS;
-    plan.rows = NAME(up)((p->outputs + each - 1) / each, ROWS);
+    plan.rows = up((p->outputs + each - 1) / each, ROWS);
     plan.tall = (p->outputs + plan.rows - 1) / plan.rows;
     plan.apart = p->features * ROWS + LANES;
     plan.kernel = stretto_scratch(SLOT_SHARED, (size_t)(p->groups * plan.high * WORDS * plan.apart) * sizeof(T));
     if (!plan.kernel)
         return -1;
-    NAME(run_tasks)(frame, threads, p->groups * plan.high, NAME(winograd_kernel), &plan);
-    NAME(run_tasks)(frame, threads, tasks * plan.tall, NAME(winograd_task), &plan);
+    stretto_parallel(frame, threads, p->groups * plan.high, NAME(winograd_kernel), &plan);
+    stretto_parallel(frame, threads, tasks * plan.tall, NAME(winograd_task), &plan);
     *strange = plan.strange;
     return plan.failed ? -1 : 0;
 }
@@ -477,7 +468,7 @@ static void NAME(winograd_sides)(void *work, int64_t index)
     int of_slope = index < plan->high;
     int64_t many = of_slope ? ROWS : LANES, lines = of_slope ? 2 : 4;
     int64_t c0 = (of_slope ? index : index - plan->high) * many;
-    int64_t some = NAME(least)((of_slope ? p->outputs : p->batch) - c0, many);
+    int64_t some = least((of_slope ? p->outputs : p->batch) - c0, many);
     const int64_t *stride = of_slope ? p->rhs_stride : p->lhs_stride;
     const T *from = (const T *)(of_slope ? p->rhs : p->lhs) + plan->group * stride[G] + c0 * stride[N];
     int64_t plane = plan->across + 1, each = lines * 2 * plane;
@@ -492,9 +483,9 @@ static void NAME(winograd_sides)(void *work, int64_t index)
     for (int64_t r = 0; r < plan->count; r++) {
         int64_t f = (plan->first + r) / plan->down, y = 2 * ((plan->first + r) % plan->down);
         for (int64_t c = 0; c < some; c++)
-            NAME(winograd_rows)(from + f * stride[F] + c * stride[N], stride[Y],
-                                of_slope ? p->window : p->image, of_slope ? y : y - p->low[0],
-                                of_slope ? 0 : -p->low[1], lines, plane, copy + c * each);
+            NAME(bordered_rows)(from + f * stride[F] + c * stride[N], stride[Y],
+                                of_slope ? p->window : p->image, of_slope ? y : y - p->low[0], lines, 1,
+                                of_slope ? 0 : -p->low[1], 2 * plane, 2, 2, plane, copy + c * each);
         for (int64_t q = 0; q < plan->across; q += LANES) {
             int64_t tile = r * plan->across + q;
             for (int64_t c = 0; c < some; c++) {
@@ -544,7 +535,7 @@ static void NAME(winograd_sums)(void *work, int64_t index)
 {
     NAME(Slopes) *plan = work;
     int64_t w = index % WORDS, first = index / WORDS * 8, k = plan->count * plan->across;
-    int64_t rows = ROWS * NAME(least)(plan->high - first, 8);
+    int64_t rows = ROWS * least(plan->high - first, 8);
     NAME(winograd_product)(rows, plan->width, k, plan->slope + (first * WORDS + w) * plan->slope_apart,
                            WORDS * plan->slope_apart, plan->image + w * plan->image_apart,
                            plan->sums + w * plan->sum_apart + first * ROWS * plan->width,
@@ -586,7 +577,7 @@ UNROLL
         if (even && n + LANES < p->batch) /* with more than nine, over what follows */
             for (; t0 == 0 || t0 + LANES <= TAPS; t0 += LANES)
                 NAME(turn)(taps[t0], 0, LANES, PLAIN, to + t0, TAPS);
-        for (int64_t l = 0; l < NAME(least)(LANES, p->batch - n); l++)
+        for (int64_t l = 0; l < least(LANES, p->batch - n); l++)
             for (int64_t t = t0; t < TAPS; t++)
                 to[l * p->out_stride[N] + t / 3 * p->out_stride[Y] + t % 3 * p->out_stride[X]] = taps[t][l];
     }
@@ -601,8 +592,8 @@ static void NAME(few_slopes)(void *work, int64_t index)
 {
     NAME(Slopes) *plan = work, own = *plan;
     const Convolution *p = plan->p;
-    int64_t o0 = index * plan->some, outputs = NAME(least)(p->outputs - o0, plan->some);
-    int64_t high = NAME(up)(outputs, ROWS) / ROWS, rows = p->features * plan->down;
+    int64_t o0 = index * plan->some, outputs = least(p->outputs - o0, plan->some);
+    int64_t high = up(outputs, ROWS) / ROWS, rows = p->features * plan->down;
     own.begin = o0 / ROWS;
     own.slope = stretto_scratch(SLOT_C, (size_t)(WORDS * (high * own.slope_apart + own.sum_apart)) * sizeof(T));
     if (!own.slope) {
@@ -611,7 +602,7 @@ static void NAME(few_slopes)(void *work, int64_t index)
     }
     own.sums = own.slope + WORDS * high * own.slope_apart;
     for (own.first = 0; own.first < rows && !own.failed; own.first += own.rows) {
-        own.count = NAME(least)(rows - own.first, own.rows);
+        own.count = least(rows - own.first, own.rows);
         for (int64_t i = 0; i < high; i++)
             NAME(winograd_sides)(&own, own.begin + i);
         for (int64_t w = 0; w < WORDS; w++)
@@ -632,7 +623,7 @@ static int NAME(winograd_by_kernel)(
     const XLA_FFI_CallFrame *frame, const Convolution *p, int64_t threads, int *strange)
 {
     NAME(Slopes) plan = {.p = p, .across = (p->window[1] + 1) / 2, .down = (p->window[0] + 1) / 2};
-    plan.width = NAME(up)(p->batch, LANES);
+    plan.width = up(p->batch, LANES);
     plan.high = (p->outputs + ROWS - 1) / ROWS;
     int64_t rows = p->features * plan.down, both = WORDS * (plan.width + plan.high * ROWS);
     int64_t most = WORDS_OF_BLOCK / (both * plan.across) > 1 ? WORDS_OF_BLOCK / (both * plan.across) : 1;
@@ -640,7 +631,7 @@ static int NAME(winograd_by_kernel)(
     if (few) {
         most = TILES / plan.across + 1;
         plan.some = WORDS_OF_SUMS / (WORDS * plan.width);
-        plan.some = NAME(up)(NAME(least)(plan.some, (p->outputs + 2 * threads - 1) / (2 * threads)), ROWS);
+        plan.some = up(least(plan.some, (p->outputs + 2 * threads - 1) / (2 * threads)), ROWS);
     }
     int64_t blocks = (rows + most - 1) / most;
     plan.rows = (rows + blocks - 1) / blocks;
@@ -661,34 +652,21 @@ static int NAME(winograd_by_kernel)(
     for (; plan.group < p->groups; plan.group++) {
         if (few) {
             plan.count = rows;
-            NAME(run_tasks)(frame, threads, plan.width / LANES, NAME(image_sides), &plan);
-            NAME(run_tasks)(frame, threads, (p->outputs + plan.some - 1) / plan.some, NAME(few_slopes), &plan);
+            stretto_parallel(frame, threads, plan.width / LANES, NAME(image_sides), &plan);
+            stretto_parallel(frame, threads, (p->outputs + plan.some - 1) / plan.some, NAME(few_slopes), &plan);
             if (plan.failed)
                 return -1;
             continue;
         }
         for (plan.first = 0; plan.first < rows; plan.first += plan.rows) {
-            plan.count = NAME(least)(rows - plan.first, plan.rows);
-            NAME(run_tasks)(frame, threads, plan.high + plan.width / LANES, NAME(winograd_sides), &plan);
+            plan.count = least(rows - plan.first, plan.rows);
+            stretto_parallel(frame, threads, plan.high + plan.width / LANES, NAME(winograd_sides), &plan);
             if (plan.failed)
                 return -1;
-            NAME(run_tasks)(frame, threads, WORDS * ((plan.high + 7) / 8), NAME(winograd_sums), &plan);
+            stretto_parallel(frame, threads, WORDS * ((plan.high + 7) / 8), NAME(winograd_sums), &plan);
         }
-        NAME(run_tasks)(frame, threads, p->outputs, NAME(winograd_slopes), &plan);
+        stretto_parallel(frame, threads, p->outputs, NAME(winograd_slopes), &plan);
     }
     *strange = plan.strange;
     return 0;
 }
-
-#undef WORDS
-#undef WORDS_OF_BLOCK
-#undef WORDS_OF_IMAGE
-#undef WORDS_OF_SUMS
-#undef TILES
-#undef TAPS
-#undef MOST
-#undef ENOUGH
-#undef OUTPUTS
-#undef DEEPEST
-#undef FEATURES
-#undef FAR
