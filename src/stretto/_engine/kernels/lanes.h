@@ -11,6 +11,10 @@ typedef T NAME(loose)
     __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
 typedef INTEGER NAME(places) __attribute__((vector_size(LANES * sizeof(T))));
 typedef NATURAL NAME(naturals) __attribute__((vector_size(LANES * sizeof(T))));
+/* A column of a tile. */
+typedef T NAME(Column) __attribute__((vector_size(ROWS * sizeof(T))));
+typedef T NAME(LooseColumn)
+    __attribute__((vector_size(ROWS * sizeof(T)), aligned(sizeof(T)), may_alias));
 #define Vec NAME(vec)
 #define Places NAME(places)
 #define Naturals NAME(naturals)

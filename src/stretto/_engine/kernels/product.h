@@ -240,7 +240,6 @@ INLINE void NAME(turn)(
 #endif
 }
 
-
 /* Turn ROWS rows of LANES that lie along K: for each of K its rows side by side. */
 INLINE void NAME(turn_rows)(
     const void *from, int64_t at, int64_t stride, const int kind, T *to)
@@ -275,6 +274,9 @@ INLINE void NAME(pack_rows)(
     if (kind < APART && a_k == 1 + (kind == PAIRS) && rows >= ROWS)
         for (; l + LANES <= k; l += LANES)
             NAME(turn_rows)(a, l * a_k, a_m, kind, out + l * ROWS);
+    else if (a_m == 1 && rows >= ROWS && kind == PLAIN)
+        for (; l < k; l++)
+            *(NAME(LooseColumn) *)(out + l * ROWS) = *(const NAME(LooseColumn) *)((const T *)a + l * a_k);
     else if (a_m == 1 && rows >= (ROWS > LANES ? ROWS : LANES))
         for (; l + 1 < k; l++) /* more is written than ROWS: over what follows, but for the last */
             for (int i = 0; i < ROWS; i += LANES)
@@ -310,8 +312,8 @@ INLINE void NAME(pack_columns)(
     }
     int64_t along = kind < APART && b_k == 1 + (kind == PAIRS), l0 = 0;
     int64_t whole = along ? columns / LANES * LANES : 0, deep = k / LANES * LANES;
-    if (b_n == 1 && b_k >= 2 * LANES) /* columns past the last are those of the next row, and in vain */
-        for (; l0 + 1 < k; l0++)
+    if (b_n == 1 && b_k > 0) /* columns past the last are those of the next rows, and in vain */
+        for (; l0 < k - (width - columns + b_k - 1) / b_k; l0++)
             for (int j = 0; j < vectors; j++)
                 STORE(out + l0 * width + j * LANES, NAME(load)(b, l0 * b_k + j * LANES, apart, kind));
     for (int64_t j = 0; j < whole; j += LANES)
@@ -481,11 +483,11 @@ static void NAME(task)(void *work, int64_t index)
         return;
     int64_t a_first = offset(BATCH_AXES, p->batch, p->a_batch, pair) + i0 * p->a_m;
     int64_t b_first = offset(BATCH_AXES, p->batch, p->b_batch, pair) + j0 * p->b_n;
-    /* What is rounded in the end, or ragged, is summed beside: a row of tiles, or all where there are
-    parts. */
+    /* What is rounded in the end is summed beside: a row of tiles, or all where there are parts. */
     T *c = (T *)p->c + offset(BATCH_AXES, p->batch, p->c_batch, pair) + i0 * p->c_m + j0;
     int64_t c_m = p->c_m, c_tile = c_m;
-    int beside = p->c_kind != PLAIN || columns % LANES;
+    T edge[ROWS * COLUMNS] __attribute__((aligned(64)));
+    int beside = p->c_kind != PLAIN;
     if (beside) {
         c_m = up(columns, LANES), c_tile = plan->parts > 1 ? c_m : 0;
         c = stretto_scratch(SLOT_C, (size_t)((c_tile ? up(rows, ROWS) : ROWS) * c_m) * sizeof(T));
@@ -532,9 +534,13 @@ static void NAME(task)(void *work, int64_t index)
                     b_tile = b_part + j, b_k = p->b_k;
                 else
                     b_tile = own_b;
+                int whole = beside || j + wide <= columns;
                 T *to = c + i * c_tile + j;
-                NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k, to, c_m,
-                              part > 0);
+                NAME(tile_of)(height, vectors, packed, a_tile, p->a_m, p->a_k, b_tile, b_k, k,
+                              whole ? to : edge, whole ? c_m : COLUMNS, whole && part > 0);
+                for (int r = 0; r < height && !whole; r++)
+                    for (int64_t q = 0; q < columns - j; q++)
+                        to[r * c_m + q] = (part ? to[r * c_m + q] : 0) + edge[r * COLUMNS + q];
                 j += wide;
             }
             if (part == plan->parts - 1) /* while they are near */
@@ -740,7 +746,7 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
         plan.tall = (p->m + plan.rows - 1) / plan.rows;
     }
     int64_t most = up(BESIDE / plan.columns, ROWS);
-    if (plan.parts > 1 && (p->c_kind != PLAIN || p->n % LANES) && plan.rows > most) {
+    if (plan.parts > 1 && p->c_kind != PLAIN && plan.rows > most) {
         plan.rows = most;
         plan.tall = (p->m + most - 1) / most;
     }

@@ -28,10 +28,6 @@ of one side are made once for all; each task makes those of its part of the othe
 #define FAR 16        /* features after which a kernel's windows are fetched */
 #define MOST 6 /* vectors of tiles in a task */
 
-typedef T NAME(Column) __attribute__((vector_size(ROWS * sizeof(T))));
-typedef T NAME(LooseColumn)
-    __attribute__((vector_size(ROWS * sizeof(T)), aligned(sizeof(T)), may_alias));
-
 typedef struct {
     const Convolution *p;
     int64_t across, down;  /* tiles of an example: in a row of them, and rows */
