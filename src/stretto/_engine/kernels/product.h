@@ -310,17 +310,17 @@ INLINE void NAME(pack_columns)(
             NAME(copy_rows)(b, b_k, apart, kind, k, 1, out);
         return;
     }
-    int64_t along = kind < APART && b_k == 1 + (kind == PAIRS), l0 = 0;
-    int64_t whole = along ? columns / LANES * LANES : 0, deep = k / LANES * LANES;
+    int64_t along = kind < APART && b_k == 1 + (kind == PAIRS), l0 = 0, deep = k / LANES * LANES;
+    int64_t turned = along && columns >= LANES ? columns : 0; /* the last in part once more */
     if (b_n == 1 && b_k > 0) /* columns past the last are those of the next rows, and in vain */
         for (; l0 < k - (width - columns + b_k - 1) / b_k; l0++)
             for (int j = 0; j < vectors; j++)
                 STORE(out + l0 * width + j * LANES, NAME(load)(b, l0 * b_k + j * LANES, apart, kind));
-    for (int64_t j = 0; j < whole; j += LANES)
-        for (int64_t l = 0; l < deep; l += LANES)
-            NAME(turn)(b, j * b_n + l * b_k, b_n, kind, out + l * width + j, width);
+    for (int64_t j = 0; j < turned; j += LANES)
+        for (int64_t l = 0, from = least(j, columns - LANES); l < deep; l += LANES)
+            NAME(turn)(b, from * b_n + l * b_k, b_n, kind, out + l * width + from, width);
     for (int64_t j = 0; j < columns; j++)
-        for (int64_t l = j < whole ? deep : l0; l < k; l++)
+        for (int64_t l = turned ? deep : l0; l < k; l++)
             out[l * width + j] = NAME(one)(b, j * b_n + l * b_k, apart, kind);
     for (int64_t l = l0; l < k; l++)
         for (int64_t j = columns; j < width; j++)
