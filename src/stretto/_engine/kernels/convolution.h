@@ -133,11 +133,13 @@ static T *NAME(bordered_rows)(
     const T *image, int64_t row, const int64_t *size, int64_t y, int64_t rows, int64_t every,
     int64_t x, int64_t width, int64_t step, int64_t kept, int64_t plane, T *out)
 {
-    for (int64_t r = 0; r < rows; r++, y++, out += kept * plane)
-        if (r % every == 0)
-            NAME(bordered)(y < 0 || y >= size[0] ? NULL : image + y * row, size[1], x, width, step, kept,
-                           plane, out);
-    return out;
+    if (step == 1 && every == 1 && x == 0 && width == size[1] && width == row && y >= 0 && y + rows <= size[0])
+        NAME(copied)(image + y * row, rows * row, out); /* there is no border */
+    else
+        for (int64_t r = 0; r < rows; r += every)
+            NAME(bordered)(y + r < 0 || y + r >= size[0] ? NULL : image + (y + r) * row, size[1], x,
+                           width, step, kept, plane, out + r * kept * plane);
+    return out + rows * kept * plane;
 }
 
 /* Tiles that read one side where it lies */
@@ -1048,31 +1050,32 @@ static void NAME(convert_part)(void *work, int64_t index)
 static int NAME(convolution)(const XLA_FFI_CallFrame *frame, const Convolution *p)
 {
     Convolution wide = *p;
+    if (p->kind == PLAIN) {
+        wide.rhs = (const T *)p->rhs + p->rhs_first;
+        return NAME(convolution_of)(frame, &wide);
+    }
     int64_t *f = wide.lhs_stride + F, *g = wide.rhs_stride + F, threads = stretto_threads(frame);
+    int64_t lhs = up(p->lhs_size, LANES), rhs = up(p->rhs_size, LANES);
     int rounds = p->out_kind != PLAIN;
-    if (p->kind != PLAIN) {
-        wide.pairs = WITH_PAIRS && stretto_pairs && p->kind == BFLOAT16 && p->features % 2 == 0 && *f > 0
-            && *g > 0 && p->features >= 16 && p->outputs > FEW_OUTPUTS;
-        int64_t lhs = up(p->lhs_size, LANES), rhs = up(p->rhs_size, LANES);
-        int64_t out = rounds ? up(p->out_size, LANES) + LANES : 0;
-        T *memory = stretto_scratch(SLOT_WIDE, (size_t)(lhs + rhs + out) * sizeof(T));
-        if (!memory)
-            return -1;
-        NAME(Whole) each[] = {{p->lhs, memory, p->lhs_size, wide.pairs ? *f : 0, wide.pairs ? APART : p->kind, 0},
-                              {p->rhs, memory + lhs, p->rhs_size, wide.pairs ? *g : 0, wide.pairs ? APART : p->kind, 0}};
-        for (int i = 0; i < 2; i++)
-            stretto_parallel(frame, threads, (each[i].size + CHUNK - 1) / CHUNK, NAME(convert_part), each + i);
-        wide.lhs = memory, wide.rhs = memory + lhs;
-        wide.out = rounds ? memory + lhs + rhs : p->out;
-        if (wide.pairs)
-            wide.features /= 2, *f *= 2, *g *= 2;
-    }
-    wide.rhs = (const T *)wide.rhs + p->rhs_first;
+    int64_t out = rounds ? up(p->out_size, LANES) + LANES : 0;
+    T *memory = stretto_scratch(SLOT_WIDE, (size_t)(lhs + rhs + out) * sizeof(T));
+    if (!memory)
+        return -1;
+    wide.lhs = memory, wide.rhs = memory + lhs + p->rhs_first;
+    wide.out = rounds ? memory + lhs + rhs : p->out;
+    wide.pairs = WITH_PAIRS && stretto_pairs && p->kind == BFLOAT16 && p->features % 2 == 0 && *f > 0
+        && *g > 0 && p->features >= 16 && p->outputs > FEW_OUTPUTS;
+    int kind = wide.pairs ? APART : p->kind;
+    NAME(Whole) each[] = {{p->lhs, memory, p->lhs_size, wide.pairs ? *f : 0, kind, 0},
+                          {p->rhs, memory + lhs, p->rhs_size, wide.pairs ? *g : 0, kind, 0},
+                          {wide.out, p->out, p->out_size, 0, p->out_kind, 1}};
+    for (int i = 0; i < 2; i++)
+        stretto_parallel(frame, threads, (each[i].size + CHUNK - 1) / CHUNK, NAME(convert_part), each + i);
+    if (wide.pairs)
+        wide.features /= 2, *f *= 2, *g *= 2;
     int failed = NAME(convolution_of)(frame, &wide);
-    if (rounds && !failed) {
-        NAME(Whole) out = {wide.out, p->out, p->out_size, 0, p->out_kind, 1};
-        stretto_parallel(frame, threads, (p->out_size + CHUNK - 1) / CHUNK, NAME(convert_part), &out);
-    }
+    if (rounds && !failed)
+        stretto_parallel(frame, threads, (p->out_size + CHUNK - 1) / CHUNK, NAME(convert_part), each + 2);
     stretto_forget(SLOT_WIDE);
     return failed;
 }

@@ -549,7 +549,9 @@ static void NAME(task)(void *work, int64_t index)
     }
 }
 
-/* A few rows times columns that lie along K */
+/* A few rows times columns that lie along K, as many at once as there are registers for */
+
+#define STRIP (ROWS == 4 ? 3 : 4)
 
 INLINE void NAME(along)(
     const int rows, const int columns, const int kind, const void *a, int64_t a_m, const void *b,
@@ -595,7 +597,7 @@ static void NAME(few_rows)(
     const Product *p, const void *a, const void *b, int64_t columns, T *c, int64_t c_m)
 {
     for (int64_t j = 0, wide; j < columns; j += wide) {
-        wide = columns - j < 4 ? 1 : 4;
+        wide = columns - j < STRIP ? 1 : STRIP;
         const void *right = NAME(place)(b, j * p->b_n, p->b_kind);
         for (int64_t i = 0; i < p->m; i += 4) {
             int high = (int)least(p->m - i, 4);
@@ -606,8 +608,8 @@ static void NAME(few_rows)(
         NAME(along)(r, v, KIND, left, p->a_m, right, p->b_n, p->k, to, c_m);                       \
         break;
             BY_KIND(p->a_kind, switch (8 * high + wide) {
-                ALONG(1, 1) ALONG(1, 4) ALONG(2, 1) ALONG(2, 4)
-                ALONG(3, 1) ALONG(3, 4) ALONG(4, 1) ALONG(4, 4)
+                ALONG(1, 1) ALONG(1, STRIP) ALONG(2, 1) ALONG(2, STRIP)
+                ALONG(3, 1) ALONG(3, STRIP) ALONG(4, 1) ALONG(4, STRIP)
             })
         }
     }
