@@ -19,7 +19,7 @@
 #define TO_FLOAT16(p, v) _mm_storeu_si128((__m128i *)(p), _mm256_cvtps_ph((__m256)(v), 0))
 #else
 #define FROM_FLOAT16(p) ((Vec){((const __fp16 *)(p))[0], ((const __fp16 *)(p))[1], ((const __fp16 *)(p))[2], ((const __fp16 *)(p))[3]})
-#define FROM_HALVES(p) __builtin_convertvector(*(const NAME(Halves) *)(p), NAME(Naturals))
+#define FROM_HALVES(p) __builtin_convertvector(*(const NAME(Halves) *)(p), Naturals)
 #define ONE_FLOAT16(p) ((T)*(const __fp16 *)(p))
 #define TO_FLOAT16(p, v)                                                                           \
     for (int l_ = 0; l_ < LANES; l_++)                                                             \
