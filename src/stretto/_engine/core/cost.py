@@ -31,6 +31,8 @@ class Machine(NamedTuple):
     """The overhead of each iteration of a loop."""
     kernel: float
     """The overhead of each kernel."""
+    joint: float
+    """The overhead of a product that threads share."""
     near: float
     """Bytes copied in a microsecond while everything fits in a core's own cache."""
     shared: float
@@ -92,6 +94,7 @@ _MEASURED = Machine(
     item=0.4,
     turn=1.5,
     kernel=0.5,
+    joint=15.0,  # 6 to 18, for 64 rows, 128 columns and a depth of 128 to 784
     near=30e3,
     shared=16e3,
     far=6e3,

@@ -148,13 +148,18 @@ class Scan(ControlFlow):
         stacked = [array_type((self.length, *t.shape), t.dtype) for t in out_types]
         if not self.length:
             return [*carry, *[b.splat(0, t) for t in stacked]]
-        stacks = [b.unwritten(t) for t in stacked]
+        body, taken = self._in_place(b, xs)
+        stacks = [b.unwritten(t) for k, t in enumerate(stacked) if k not in taken]
         sizes = (1, len(consts), len(carry), len(xs))
         unroll = 1 if is_size(self.length) else self.unroll
         turns, rest = divmod(self.length, unroll)
 
         def cond(*state: Any) -> Any:
             return [b.compare("LT", state[0], b.scalar(turns * unroll, _COUNTER))]
+
+        def arrays_of(xs: Sequence[Any], stacks: Sequence[Any]) -> list[Any]:
+            rest = iter(stacks)
+            return [xs[taken[k]] if k in taken else next(rest) for k in range(len(stacked))]
 
         def steps(count: int, state: Sequence[Any]) -> Any:
             (i,), consts, carry, xs, stacks = split(state, *sizes)
@@ -165,9 +170,15 @@ class Scan(ControlFlow):
                     at = b.emit("subtract", last, i, out=i.type)
                 here = [b.slice_at(x, at) for x in xs]
                 operands = [*consts, *carry, *here]
-                results = b.program(self.body, operands, aliases=same_places(consts, carry))
+                arrays = arrays_of(xs, stacks)
+                into = {len(carry) + k: (array, at) for k, array in enumerate(arrays)}
+                aliases = same_places(consts, carry)
+                results = b.program(body, operands, aliases=aliases, stacks=into)
                 carry, ys = results[: self.carry], results[self.carry :]
-                stacks = [b.update_at(s, y, at) for s, y in zip(stacks, ys, strict=True)]
+                arrays = [b.update_at(s, y, at) for s, y in zip(arrays, ys, strict=True)]
+                stacks = [array for k, array in enumerate(arrays) if k not in taken]
+                for k, j in taken.items():
+                    xs[j] = arrays[k]
                 i = b.emit("add", i, b.scalar(1, _COUNTER), out=i.type)
             return [i, *consts, *carry, *xs, *stacks]
 
@@ -177,7 +188,22 @@ class Scan(ControlFlow):
         elif turns:
             state = steps(unroll, state)
         outs = split(steps(rest, state), *sizes)
-        return [*outs[2], *outs[4]]
+        return [*outs[2], *arrays_of(outs[3], outs[4])]
+
+    def _in_place(self, b: Any, xs: Sequence[Any]) -> tuple[Program, dict[int, int]]:
+        """Return the body, and the stacks whose elements are put where those of ``xs`` were read.
+
+        They are those that are to take the memory of an input, if the body can do that.
+        """
+        where = {x.name: j for j, x in enumerate(xs)}
+        homes = {k: h.name for k, h in enumerate(b.homes[self.carry :]) if h is not None}
+        wanted = {k: where[name] for k, name in homes.items() if name in where}
+        if not wanted:
+            return self.body, {}
+        body, found = b.in_place(self.body)
+        first = self.consts + self.carry
+        pairs = {(k - self.carry, i - first) for k, i in found}
+        return body, {k: j for k, j in wanted.items() if (k, j) in pairs}
 
     def onnx(self, b: Any, *operands: Any) -> Any:
         """Write ``Scan``; short loops, step by step."""

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 7
+#define REVISION 8
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -18,35 +18,23 @@ int stretto_pairs;
 
 static const Level *level; /* NULL where this processor has none */
 
-static int has_level(const char *name)
+/* The level of this name, or NULL where this processor has not got it. */
+static const Level *level_of(const char *name)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
     int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); /* and so F16C */
+    int avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
+        && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     if (!strcmp(name, "avx2"))
-        return avx2;
-    if (!strcmp(name, "avx512_bf16") && !__builtin_cpu_supports("avx512bf16"))
-        return 0;
-    if (!strncmp(name, "avx512", 6))
-        return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
-            && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+        return avx2 ? &stretto_avx2 : NULL;
+    if (!strcmp(name, "avx512") || (!strcmp(name, "avx512_bf16") && __builtin_cpu_supports("avx512bf16")))
+        return avx512 ? &stretto_avx512 : NULL;
 #elif defined(__aarch64__)
-    return !strcmp(name, "neon");
+    if (!strcmp(name, "neon"))
+        return &stretto_neon;
 #endif
-    return 0;
-}
-
-static const Level *level_of(const char *name)
-{
-    if (!has_level(name))
-        return NULL;
-#if defined(__x86_64__)
-    return strcmp(name, "avx2") ? &stretto_avx512 : &stretto_avx2;
-#elif defined(__aarch64__)
-    return &stretto_neon;
-#else
     return NULL;
-#endif
 }
 
 /* What XLA calls */
@@ -83,18 +71,12 @@ static const int64_t *numbers(const XLA_FFI_CallFrame *frame, int64_t count)
     return given && end - given == count ? given : NULL;
 }
 
-/* Tell XLA what a kernel returned: whether there was no memory, which the message says. */
-static XLA_FFI_Error *ended(const XLA_FFI_CallFrame *frame, int failed, const char *message)
-{
-    return failed ? stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, message) : NULL;
-}
+/* What a kernel returns, if not 0: there is no memory for its scratch, or it was called otherwise
+than it can be. */
+enum { NO_MEMORY = -1, UNFIT = -2 };
 
 /* Memory that a loop is going to write, all of it: what is in it before is nobody's business. */
-static XLA_FFI_Error *unwritten(XLA_FFI_CallFrame *frame)
-{
-    answered(frame);
-    return NULL;
-}
+static int unwritten(XLA_FFI_CallFrame *frame) { return 0; }
 
 static int kind_of(const XLA_FFI_Buffer *buffer)
 {
@@ -112,15 +94,12 @@ static int64_t elements(const XLA_FFI_Buffer *buffer)
 
 enum { PRODUCT_NUMBERS = 3 + 5 * BATCH_AXES + 7 };
 
-static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
+static int product(XLA_FFI_CallFrame *frame)
 {
-    if (answered(frame))
-        return NULL;
     const int64_t *given = numbers(frame, PRODUCT_NUMBERS);
     int64_t operands = frame->args.size;
     if (!given || (operands != 2 && operands != 3) || frame->rets.size != 1)
-        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                             "stretto_product: operands or attributes are not those of a product");
+        return UNFIT;
     XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, *out = frame->rets.rets[0];
     Product p = {.m = given[0], .n = given[1], .k = given[2]};
     given += 3;
@@ -135,20 +114,16 @@ static XLA_FFI_Error *product(XLA_FFI_CallFrame *frame)
     p.added = operands == 3 ? args[2]->data : NULL;
     p.a_kind = p.b_kind = kind_of(args[0]);
     p.c_kind = kind_of(out);
-    return ended(frame, level->product[out->dtype == XLA_FFI_DataType_F64](frame, &p),
-                 "stretto_product: there is no memory for its scratch");
+    return level->product[out->dtype == XLA_FFI_DataType_F64](frame, &p);
 }
 
 enum { CONVOLUTION_NUMBERS = 4 + 14 + 3 * CONVOLUTION_AXES + 2 };
 
-static XLA_FFI_Error *convolution(XLA_FFI_CallFrame *frame)
+static int convolution(XLA_FFI_CallFrame *frame)
 {
-    if (answered(frame))
-        return NULL;
     const int64_t *given = numbers(frame, CONVOLUTION_NUMBERS);
     if (!given || frame->args.size != 2 || frame->rets.size != 1)
-        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                             "stretto_convolution: operands or attributes are not those of one");
+        return UNFIT;
     XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, *out = frame->rets.rets[0];
     Convolution p = {
         .groups = given[0], .batch = given[1], .features = given[2], .outputs = given[3]};
@@ -164,8 +139,7 @@ static XLA_FFI_Error *convolution(XLA_FFI_CallFrame *frame)
     p.kind = kind_of(args[0]), p.out_kind = kind_of(out);
     p.lhs = args[0]->data, p.rhs = args[1]->data, p.out = out->data;
     p.lhs_size = elements(args[0]), p.rhs_size = elements(args[1]), p.out_size = elements(out);
-    return ended(frame, level->convolution[out->dtype == XLA_FFI_DataType_F64](frame, &p),
-                 "stretto_convolution: there is no memory for its scratch");
+    return level->convolution[out->dtype == XLA_FFI_DataType_F64](frame, &p);
 }
 
 /* A program over rows. The numbers: whether floats are of 64 bits, the counts in RowProgram's order
@@ -204,17 +178,14 @@ static const int64_t *read_program(const int64_t *given, const int64_t *end, Row
     return (const int64_t *)(p->instruction + instructions);
 }
 
-static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
+static int rows(XLA_FFI_CallFrame *frame)
 {
-    if (answered(frame))
-        return NULL;
     RowProgram p;
     int wide;
     const int64_t *end, *given = all_numbers(frame, &end);
     if (!given || read_program(given, end, &p, &wide) != end || p.inputs != (int64_t)frame->args.size
         || p.outputs + p.sums != (int64_t)frame->rets.size)
-        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                             "stretto_rows: operands or attributes are not those of a program");
+        return UNFIT;
     for (int64_t i = 0; i < p.inputs; i++)
         p.input[i].data = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
     XLA_FFI_Buffer **rets = (XLA_FFI_Buffer **)frame->rets.rets;
@@ -222,18 +193,15 @@ static XLA_FFI_Error *rows(XLA_FFI_CallFrame *frame)
         p.output[i].data = rets[i]->data;
     for (int64_t i = 0; i < p.sums; i++)
         p.sum[i] = rets[p.outputs + i]->data;
-    return ended(frame, level->rows[wide](frame, &p),
-                 "stretto_rows: there is no memory for its scratch");
+    return level->rows[wide](frame, &p);
 }
 
 /* A loop. The numbers: whether floats are of 64 bits, those of Loop from `members` to
 `instructions`, then its tables in their order. */
 enum { LOOP_HEAD = 15 };
 
-static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
+static int loop(XLA_FFI_CallFrame *frame)
 {
-    if (answered(frame))
-        return NULL;
     const int64_t *end, *given = all_numbers(frame, &end);
     Loop p = {0};
     int64_t wide = 0, ok = 0;
@@ -250,8 +218,7 @@ static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
             && p.carries + p.stacks <= LOOP_ARRAYS && p.carries + p.stacks == (int64_t)frame->rets.size;
     }
     if (!ok)
-        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                             "stretto_loop: operands or attributes are not those of a loop");
+        return UNFIT;
     p.view = (const LoopView *)given;
     p.value = (const LoopValue *)(p.view + p.views);
     p.matrix = (const LoopMatrix *)(p.value + p.values);
@@ -262,8 +229,7 @@ static XLA_FFI_Error *loop(XLA_FFI_CallFrame *frame)
         p.in[i] = ((XLA_FFI_Buffer **)frame->args.args)[i]->data;
     for (int64_t i = 0; i < frame->rets.size; i++)
         p.out[i] = ((XLA_FFI_Buffer **)frame->rets.rets)[i]->data;
-    return ended(frame, level->loop[wide](frame, &p),
-                 "stretto_loop: there is no memory for its scratch");
+    return level->loop[wide](frame, &p);
 }
 
 /* Attention and its gradients. The numbers: `batch`, `lead`, sizes, `guarded`, counts of steps,
@@ -283,10 +249,8 @@ static const int64_t *attention_array(
     return given + ATTENTION_ARRAY;
 }
 
-static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
+static int attention_of(XLA_FFI_CallFrame *frame, int gradient)
 {
-    if (answered(frame))
-        return NULL;
     const int64_t *given = numbers(frame, gradient ? ATTENTION_GRADIENTS : ATTENTION_NUMBERS);
     XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args;
     XLA_FFI_Buffer **rets = (XLA_FFI_Buffer **)frame->rets.rets;
@@ -306,8 +270,7 @@ static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
             && (gradient ? 3 : 1 + 2 * kept) == (int64_t)frame->rets.size;
     }
     if (!ok)
-        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                             "stretto_attention: operands or attributes are not those of it");
+        return UNFIT;
     int64_t wide = args[0]->dtype == XLA_FFI_DataType_F64, size = wide ? 8 : 4;
     given = attention_array(given, args[0], size, &p.q);
     given = attention_array(given, args[1], size, &p.k);
@@ -322,7 +285,6 @@ static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
         if (i < p.steps && (step->kind == ATTENTION_ADD || step->kind == ATTENTION_SELECT))
             attention_array(given + 3, *arg++, step->kind == ATTENTION_ADD ? size : 1, &step->array);
     }
-    int failed;
     if (gradient) {
         p.shift = (*arg++)->data;
         given = attention_array(given, *arg++, size, &p.d_out);
@@ -335,26 +297,22 @@ static XLA_FFI_Error *attention_of(XLA_FFI_CallFrame *frame, int gradient)
         given = attention_array(given, rets[0], size, &p.d_q);
         given = attention_array(given, rets[1], size, &p.d_k);
         attention_array(given, rets[2], size, &p.d_v);
-        failed = level->attention_gradient[wide](frame, &p);
-    } else {
-        attention_array(out, rets[0], size, &p.out);
-        p.shift = kept ? rets[1]->data : NULL;
-        p.total = kept ? rets[2]->data : NULL;
-        failed = level->attention[wide](frame, &p);
+        return level->attention_gradient[wide](frame, &p);
     }
-    return ended(frame, failed, "stretto_attention: there is no memory for its scratch");
+    attention_array(out, rets[0], size, &p.out);
+    p.shift = kept ? rets[1]->data : NULL;
+    p.total = kept ? rets[2]->data : NULL;
+    return level->attention[wide](frame, &p);
 }
 
-static XLA_FFI_Error *attention(XLA_FFI_CallFrame *frame) { return attention_of(frame, 0); }
-static XLA_FFI_Error *attention_gradient(XLA_FFI_CallFrame *frame) { return attention_of(frame, 1); }
+static int attention(XLA_FFI_CallFrame *frame) { return attention_of(frame, 0); }
+static int attention_gradient(XLA_FFI_CallFrame *frame) { return attention_of(frame, 1); }
 
 /* Element-wise programs over many arrays. The numbers: how many programs and how many segments there
 are; then each program, as above, how many segments it has, and of each its rows, its columns and
 the arguments that it reads. */
-static XLA_FFI_Error *update(XLA_FFI_CallFrame *frame)
+static int update(XLA_FFI_CallFrame *frame)
 {
-    if (answered(frame))
-        return NULL;
     XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args;
     Updates u = {.in = args, .out = (XLA_FFI_Buffer **)frame->rets.rets};
     int wide = 0, ok = 0;
@@ -368,8 +326,7 @@ static XLA_FFI_Error *update(XLA_FFI_CallFrame *frame)
     RowProgram *program = NULL;
     if (ok && !(program = stretto_scratch(SLOT_SHARED, (size_t)programs * sizeof *program
                                                            + (size_t)segments * sizeof(Segment))))
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED,
-                             "stretto_update: there is no memory for its programs");
+        return NO_MEMORY;
     Segment *segment = (Segment *)(program + programs);
     for (int64_t n = 0; ok && n < programs; n++, program++) {
         given = read_program(given, end, program, &wide);
@@ -387,11 +344,67 @@ static XLA_FFI_Error *update(XLA_FFI_CallFrame *frame)
     }
     u.segment = segment;
     if (!ok || given != end || u.segments != segments || outputs != (int64_t)frame->rets.size)
-        return stretto_error(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
-                             "stretto_update: operands or attributes are not those of updates");
-    return ended(frame, level->update[wide](frame, &u),
-                 "stretto_update: there is no memory for its scratch");
+        return UNFIT;
+    return level->update[wide](frame, &u);
 }
+
+/* Call a kernel. In a loop over arrays it may read and write the elements at an index, so that
+nothing is copied out of arrays, nor into them. Then there is a second attribute: how many operands
+the kernel has, the bytes of an element of each of them and of each result, 0 where it is a whole.
+Behind those operands come the arrays that results are put into, and last the index, of 32 bits. */
+enum { ELEMENTS_MOST = 1024 };
+
+static int called(XLA_FFI_CallFrame *frame, int (*kernel)(XLA_FFI_CallFrame *))
+{
+    if (frame->attrs.size != 2)
+        return kernel(frame);
+    const XLA_FFI_Array *array = frame->attrs.attrs[1];
+    const int64_t *bytes = array->data, args = frame->args.size, rets = frame->rets.size;
+    int64_t operands = array->size ? *bytes++ : -1;
+    if (operands < 0 || operands >= args || (int64_t)array->size != 1 + operands + rets
+        || operands + rets > ELEMENTS_MOST)
+        return UNFIT;
+    XLA_FFI_Buffer **given = (XLA_FFI_Buffer **)frame->args.args;
+    XLA_FFI_Buffer **results = (XLA_FFI_Buffer **)frame->rets.rets;
+    int64_t index = *(const int32_t *)given[args - 1]->data;
+    XLA_FFI_Buffer elements[ELEMENTS_MOST];
+    void *places[ELEMENTS_MOST];
+    for (int64_t i = 0; i < operands + rets; i++) {
+        elements[i] = i < operands ? *given[i] : *results[i - operands];
+        elements[i].data = (char *)elements[i].data + index * bytes[i];
+        if (bytes[i])
+            elements[i].dims++, elements[i].rank--;
+        places[i] = elements + i;
+    }
+    XLA_FFI_CallFrame inner = *frame;
+    inner.args.args = places;
+    inner.args.size = operands;
+    inner.rets.rets = places + operands;
+    inner.attrs.size = 1;
+    return kernel(&inner);
+}
+
+static XLA_FFI_Error *call(XLA_FFI_CallFrame *frame, int (*kernel)(XLA_FFI_CallFrame *), const char *name)
+{
+    int failed = answered(frame) ? 0 : called(frame, kernel);
+    if (!failed)
+        return NULL;
+    char message[128];
+    snprintf(message, sizeof message, "%s: %s", name, failed == UNFIT
+             ? "operands or attributes are not its own" : "there is no memory for its scratch");
+    return stretto_error(frame, failed == UNFIT ? XLA_FFI_Error_Code_INVALID_ARGUMENT
+                                                : XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, message);
+}
+
+/* All kernels, and for each what XLA calls: `X(name)` once a name. */
+#define KERNELS(X) \
+    X(product) X(convolution) X(rows) X(loop) X(attention) X(attention_gradient) X(update) X(unwritten)
+#define CALL(kernel) \
+    static XLA_FFI_Error *call_##kernel(XLA_FFI_CallFrame *frame) \
+    { \
+        return call(frame, kernel, "stretto_" #kernel); \
+    }
+KERNELS(CALL)
 
 /* What Python calls */
 
@@ -423,7 +436,7 @@ static PyObject *levels(PyObject *self, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < LEVELS; i++)
-        if (has_level(names[i])) {
+        if (level_of(names[i])) {
             PyObject *name = PyUnicode_FromString(names[i]);
             if (!name || PyList_Append(list, name))
                 Py_CLEAR(list);
@@ -432,16 +445,13 @@ static PyObject *levels(PyObject *self, PyObject *unused)
     return list;
 }
 
+#define NAMED(kernel) {"stretto_" #kernel, call_##kernel},
 static PyObject *handlers(PyObject *self, PyObject *unused)
 {
     static const struct {
         const char *name;
         XLA_FFI_Handler *handler;
-    } all[] = {
-        {"stretto_product", product}, {"stretto_convolution", convolution}, {"stretto_rows", rows},
-        {"stretto_loop", loop}, {"stretto_unwritten", unwritten},
-        {"stretto_attention", attention}, {"stretto_attention_gradient", attention_gradient},
-        {"stretto_update", update}};
+    } all[] = { KERNELS(NAMED) };
     PyObject *table = PyDict_New();
     for (size_t i = 0; table && i < sizeof all / sizeof *all; i++) {
         PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);
@@ -463,7 +473,7 @@ static PyMethodDef methods[] = {
 static int exec(PyObject *module)
 {
     for (int i = LEVELS - 1; i >= 0; i--)
-        if (has_level(names[i]))
+        if (level_of(names[i]))
             level = level_of(names[i]), stretto_pairs = i == 0;
     return PyModule_AddIntConstant(module, "REVISION", REVISION);
 }

@@ -28,8 +28,18 @@ from stretto._engine.core.recorder import record
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
 from stretto._engine.core.types import ArrayType, array_type
 from stretto._engine.kernels import kernels
-from stretto._engine.lowering.text import TOKEN, Operand, Text, escape, identifier, tensor_type
+from stretto._engine.lowering.text import (
+    TOKEN,
+    Element,
+    Operand,
+    Text,
+    escape,
+    identifier,
+    tensor_type,
+)
 from stretto._engine.lowering.writer import Writer
+from stretto._engine.ops.fused_updates import FusedUpdates
+from stretto._engine.passes.fuse_updates import gather_updates
 from stretto._engine.passes.prepare import as_written
 
 
@@ -374,17 +384,20 @@ class Builder(Collectives):
         at_hand: bool = False,
         as_is: bool = False,
         aliases: Mapping[int, int] = MappingProxyType({}),
+        stacks: Mapping[int, tuple[Operand, Operand]] = MappingProxyType({}),
     ) -> list[Operand]:
         """Write the equations of a program here; return its outputs.
 
         With ``at_hand`` they get the source line of the equation being lowered, not their own.
         ``aliases`` maps inputs to outputs that are put into their memory; without, what is known
-        of the equation's own results is passed on.
+        of the equation's own results is passed on. ``stacks`` maps outputs to the array and the
+        index at which ``update_at`` is going to put them.
         """
         if self.has_kernels and not (as_is or self._scalars):
             program = as_written(program)
             aliases = aliases or self._aliases_of(program, operands)
             self._homes.update({program.outputs[k]: operands[i] for i, k in aliases.items()})
+            self._stacks.update({program.outputs[k]: Element(*at) for k, at in stacks.items()})
         known = _Operands(self._literal)
         known.update(zip(program.inputs, operands, strict=True))
         read = known.__getitem__
@@ -412,7 +425,26 @@ class Builder(Collectives):
             else:
                 known[outputs[0]] = result
         self._outputs, self._place, self._scope, self._location = outer
+        for k in stacks:
+            self._stacks.pop(program.outputs[k], None)
         return [*map(read, program.outputs)]
+
+    def in_place(self, program: Program) -> tuple[Program, set[tuple[int, int]]]:
+        """Return a loop's body with its updates gathered, and where they may put their results.
+
+        The latter are pairs of an output and an input whose memory it may take.
+        """
+        if not self.has_kernels:
+            return program, set()
+        program = gather_updates(as_written(program))
+        outputs = {v: k for k, v in enumerate(program.outputs)}
+        inputs = {v: i for i, v in enumerate(program.inputs)}
+        found = set()
+        for e in program.equations:
+            if isinstance(e.primitive, FusedUpdates):
+                pairs = [(e.outputs[k], e.inputs[i]) for k, i in e.primitive.shared]
+                found.update([(outputs[v], inputs[a]) for v, a in pairs if a in inputs])
+        return program, found
 
     def _literal(self, atom: Any) -> Operand:
         """Return the constant for a literal."""

@@ -73,6 +73,13 @@ class Decided(Operand):
         self.number = number
 
 
+class Element(NamedTuple):
+    """An element of an array along its first axis, in a loop."""
+
+    array: Operand
+    index: Operand
+
+
 class HostCall(NamedTuple):
     """A call of a Python function while a program runs."""
 

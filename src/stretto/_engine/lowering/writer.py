@@ -22,6 +22,7 @@ from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row
 from stretto._engine.lowering.text import (
     TOKEN,
     Decided,
+    Element,
     Facts,
     HostCall,
     Operand,
@@ -37,6 +38,9 @@ _MOST_WRITTEN = 256
 
 _LARGE = 1 << 20
 """The bytes from which on zeros that nobody reads are not written."""
+
+_MOST_ELEMENTS = 1024
+"""The most operands and results of a kernel that is told where they are (``kernels/module.c``)."""
 
 _NOT_BETWEEN_SCALARS = {"while", "case", "custom_call"}
 """XLA's kernels for reductions cannot have these inside, nor arrays; some end the process."""
@@ -97,11 +101,17 @@ class Writer:
         self._location = ""
         # The operands whose memory outputs of programs are to take.
         self._homes: dict[Any, Operand] = {}
+        # Elements of arrays in loops: operands that are such, by name; those at which outputs are
+        # put; and of what was put there, the array before and after, by name.
+        self._elements: dict[str, Element] = {}
+        self._stacks: dict[Any, Element] = {}
+        self._put: dict[str, tuple[Operand, Operand]] = {}
 
     @property
     def homes(self) -> list[Operand | None]:
         """The operands whose memory the results of the equation being lowered are to take."""
-        return [self._homes.get(v) for v in self._outputs]
+        stacks = {v: e.array for v in self._outputs if (e := self._stacks.get(v)) is not None}
+        return [self._homes.get(v, stacks.get(v)) for v in self._outputs]
 
     @property
     def outs(self) -> tuple[ArrayType, ...]:
@@ -523,14 +533,7 @@ class Writer:
         self._facts.kernel_products += 1
         follows = order is not None and [*order] != sorted(order)
         self._facts.fused_products += bool(follows or added or relu)
-        (result,) = self.custom_call(
-            TARGET,
-            bases,
-            (out,),
-            {"numbers": self.ints(found.numbers)},
-            [_row_major([v.type for v in bases]), _row_major([out])],
-        )
-        return result
+        return self._kernel(TARGET, bases, [out], found.numbers, shared=())[0]
 
     def called_convolution(self, op: Any, x: Operand, kernel: Operand) -> Operand | None:
         """Write a convolution as a call of our kernel, if there is one and it is worth that."""
@@ -546,15 +549,56 @@ class Writer:
         for image, view in (self._view(x), (x, row_major(x.type.shape))):
             found = convolutions.geometry(op, view, window, row_major(out.shape))
             if found is not None:
-                (result,) = self.custom_call(
-                    convolutions.TARGET,
-                    [image, base],
-                    (out,),
-                    {"numbers": self.ints(found)},
-                    [_row_major([image.type, base.type]), _row_major([out])],
-                )
-                return result
+                bases = [image, base]
+                return self._kernel(convolutions.TARGET, bases, [out], found, shared=())[0]
         return None
+
+    def _kernel(
+        self,
+        target: str,
+        operands: Sequence[Operand],
+        outs: Sequence[ArrayType],
+        numbers: Sequence[int],
+        aliases: Mapping[int, int] = MappingProxyType({}),
+        shared: Sequence[tuple[int, int]] | None = None,
+    ) -> list[Operand]:
+        """Write a call of a kernel, which in a loop over arrays is told which elements it is for.
+
+        Then nothing is copied out of the arrays. Nor is it into them where ``shared`` says that the
+        results are those of the equation: pairs of a result and an operand that may share memory.
+        """
+        read = [self._elements.get(x.name) for x in operands]
+        puts = [] if shared is None else self._outputs
+        written = [self._stacks.get(v) for v in puts] or [None for _ in outs]
+        indices = {e.index.name: e.index for e in (*read, *written) if e is not None}
+        if len(indices) != 1 or len(operands) + len(outs) > _MOST_ELEMENTS:
+            indices = {}
+            read, written = [None for _ in operands], [None for _ in outs]
+        config = {"numbers": self.ints(numbers)}
+        arrays = [x if e is None else e.array for x, e in zip(operands, read, strict=True)]
+        types = [t if e is None else e.array.type for t, e in zip(outs, written, strict=True)]
+        places = dict(aliases)
+        if indices:
+            of = zip((*[x.type for x in operands], *outs), (*read, *written), strict=True)
+            steps = [0 if e is None else bytes_of(t) for t, e in of]
+            config["steps"] = self.ints([len(operands), *steps])
+            for k, i in shared or ():
+                e = written[k]
+                if e is not None and e.array.name == arrays[i].name:
+                    places[k] = i
+            for k, e in enumerate(written):
+                if e is not None and k not in places:
+                    places[k] = len(arrays)
+                    arrays.append(e.array)
+            arrays += indices.values()
+        layouts = [_row_major([x.type for x in arrays]), _row_major(types)]
+        results = self.custom_call(target, arrays, types, config, layouts, places)
+        for k, e in enumerate(written):
+            if e is not None:
+                after = results[k]
+                results[k] = self.slice_at(after, e.index)
+                self._put[results[k].name] = e.array, after
+        return results
 
     def lies_in(self, x: Operand) -> tuple[Operand, View]:
         """Return the array in which an operand lies, and how: from its first element."""
@@ -568,19 +612,19 @@ class Writer:
         outs: Sequence[ArrayType],
         numbers: Sequence[int],
         aliases: Mapping[int, int] = MappingProxyType({}),
+        shared: Sequence[tuple[int, int]] | None = None,
     ) -> list[Operand] | None:
         """Write a call of one of our kernels, if they may be called, on arrays that lie by rows.
 
-        ``aliases`` maps results to operands whose memory they take.
+        ``aliases`` maps results to operands whose memory they take. Where results may be written
+        into arrays, ``shared`` has those that may lie where an operand does.
         """
         if not self.has_kernels or self._scalars:
             return None
-        layouts = [_row_major([v.type for v in operands]), _row_major(outs)]
         self._facts.kernel_rows += target == "stretto_rows"
         self._facts.kernel_updates += target == "stretto_update"
         self._facts.kernel_attention += target.startswith("stretto_attention")
-        config = {"numbers": self.ints(numbers)}
-        return self.custom_call(target, operands, outs, config, layouts, aliases)
+        return self._kernel(target, operands, outs, numbers, aliases, shared)
 
     def unwritten(self, type: ArrayType) -> Operand:
         """Return an array that is all written before it is read: zeros, unless that takes time.
@@ -901,10 +945,16 @@ class Writer:
         shape = x.type.shape
         sizes = (1, *shape[1:])
         part = self.dynamic_slice(x, self._starts(i, len(shape)), sizes)
-        return self.reshape(part, array_type(shape[1:], x.type.dtype))
+        result = self.reshape(part, array_type(shape[1:], x.type.dtype))
+        if self.has_kernels:
+            self._elements[part.name] = self._elements[result.name] = Element(x, i)
+        return result
 
     def update_at(self, x: Operand, y: Operand, i: Operand) -> Operand:
         """Return ``x`` with ``y`` at ``x[i]``, for a scalar ``i`` in range."""
+        known = self._put.get(y.name)
+        if known is not None and known[0].name == x.name:
+            return known[1]
         part = self.reshape(y, array_type((1, *y.type.shape), y.type.dtype))
         return self.dynamic_update_slice(x, part, self._starts(i, x.type.ndim))
 

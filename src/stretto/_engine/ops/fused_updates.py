@@ -35,5 +35,7 @@ class FusedUpdates(FusedProgram):
                     aliases[k] = i
                     taken.add(i)
         outs = self.program.out_types
-        called = b.called_kernel("stretto_update", operands, outs, self.numbers, aliases)
+        called = b.called_kernel(
+            "stretto_update", operands, outs, self.numbers, aliases, self.shared
+        )
         return b.program(self.program, operands, at_hand=True) if called is None else called

@@ -48,13 +48,14 @@ def _fused(program: Program) -> Program:
         for a in {*e.inputs}:
             readers.setdefault(a, []).append(e)
     place = {v: n for n, e in enumerate(program.equations) for v in e.outputs}
+    updates = _updates(program, uses, place)
     replaced: dict[int, list[Equation]] = {}
     gone: set[int] = set()
     for e in program.equations:
         if not _is_product(e):
             continue
         chain = _Chain(e)
-        while chain.extended(uses, readers, place, gone):
+        while chain.extended(uses, readers, place, gone | updates):
             pass
         if len(chain.equations) > 1:
             last = place[chain.value]
@@ -66,6 +67,23 @@ def _fused(program: Program) -> Program:
     for n, e in enumerate(program.equations):
         equations += replaced.get(n, () if n in gone else (e,))
     return drop_dead(with_equations(program, equations))
+
+
+def _updates(program: Program, uses: Counter[Atom], place: dict[Any, int]) -> set[int]:
+    """Return the places of sums that leave the program, of a part of an input and something else.
+
+    What an optimizer keeps is such a sum. To add the part in a product it would have to be stored,
+    and the sum would not be computed with what updates the weights (``fuse_updates``).
+    """
+    outputs, inputs = {*program.outputs}, {*program.inputs}
+    found = set()
+    for n, e in enumerate(program.equations):
+        if isinstance(e.primitive, Add) and e.outputs[0] in outputs:
+            same = {v for v in inputs if v.type.shape == e.outputs[0].type.shape}
+            parts = [program.equations[place[a]] for a in e.inputs if a in place and uses[a] == 1]
+            if any([p.primitive.splat and not same.isdisjoint(p.inputs) for p in parts]):
+                found.add(n)
+    return found
 
 
 def _is_product(e: Equation) -> bool:

@@ -81,10 +81,15 @@ def fuse_updates(program: Program) -> Program:
     return remember(program, "fused updates", _fused)
 
 
-def _fused(program: Program) -> Program:
-    if not _may_have(program):
+def gather_updates(program: Program) -> Program:
+    """Return the program with all such operations gathered, whatever XLA's kernels would take."""
+    return remember(program, "gathered updates", lambda program: _fused(program, True))
+
+
+def _fused(program: Program, all: bool = False) -> Program:
+    if not all and not _may_have(program):
         return program
-    found = _Finder(program).found()
+    found = _Finder(program, all).found()
     if found is None:
         return program
     places, calls = found
@@ -168,8 +173,9 @@ class _Group(NamedTuple):
 class _Finder:
     """Finds operations that can be done at the end of a program."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, all: bool = False) -> None:
         self.program = program
+        self.all = all
         self.outputs = {*program.outputs}
         self.makers = {v: e for e in program.equations for v in e.outputs}
         self.views = Views(self.makers)
@@ -195,7 +201,7 @@ class _Finder:
         if not by_dtype:
             return None
         groups = max(by_dtype.values(), key=_elements)
-        if not any([_is_slow(s.shape) for _, alike in groups for s in alike]):
+        if not self.all and not any([_is_slow(s.shape) for _, alike in groups for s in alike]):
             return None
         return self._calls(groups)
 
@@ -204,7 +210,7 @@ class _Finder:
         outs = {v for v in outs if not any(map(is_size, v.type.shape))}
         slow = {v for v in outs if _is_slow(v.type.shape)}
         sizes = [sum([v.type.size for v in some]) for some in (slow, outs)]
-        needed = outs if _SHARE * sizes[0] >= sizes[1] else slow
+        needed = outs if self.all or _SHARE * sizes[0] >= sizes[1] else slow
         for place in range(len(self.program.equations) - 1, -1, -1):
             e = self.program.equations[place]
             if len(e.outputs) == 1 and e.outputs[0] not in self.outside:

@@ -211,8 +211,8 @@ def test_a_loop_must_be_estimated_to_save_some(turn, chunk):
 
 
 FREE = CPU._replace(
-    products=np.inf, item=0.0, turn=0.0, kernel=0.0, near=np.inf, shared=np.inf, far=np.inf,
-    passing_shared=np.inf, passing_far=np.inf, fresh=0.0, fresh_bytes=100, near_bytes=0,
+    products=np.inf, item=0.0, turn=0.0, kernel=0.0, joint=0.0, near=np.inf, shared=np.inf,
+    far=np.inf, passing_shared=np.inf, passing_far=np.inf, fresh=0.0, fresh_bytes=100, near_bytes=0,
     shared_bytes=100,
 )  # fmt: skip
 WORK = Work([(1.0, 6.0), (0.5, 8.0)], [(40.0, 0.5), (60.0, 0.25)], moved=7.0, outputs=3.0,

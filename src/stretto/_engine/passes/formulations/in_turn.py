@@ -15,14 +15,20 @@ from typing import Any, NamedTuple
 
 from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import record_closed
+from stretto._engine.core.config import config
 from stretto._engine.core.program import Literal, Program, Var
 from stretto._engine.core.rewriting import used_inputs, written_out
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.higher_order.family import Call
+from stretto._engine.kernels import DTYPES, kernels
 from stretto._engine.ops.layout import reshape
 
 _WORTH = 0.5
 """What the updates need may be at most this fraction of what they save the loop to move."""
+
+
+_OTHERS = 0.05
+"""The fraction of what leaves a program that kernels need not be able to write."""
 
 
 class Halves(NamedTuple):
@@ -32,6 +38,19 @@ class Halves(NamedTuple):
     """Has the inputs of the whole, and gives what ``behind`` needs."""
     behind: Program
     """Has the inputs of the whole and behind them the outputs of ``loop``; gives the outputs."""
+
+
+def by_kernels(program: Program) -> bool:
+    """Say whether kernels read the elements of arrays, and write into them, nearly all that leaves.
+
+    Then nothing is moved into a loop or out of it, one member at a time, and updates stay inside:
+    each gradient is used as soon as it is there. (Five GPT-2 of four layers take 440 ms with the
+    updates inside, 540 with them behind, and 490 at once.)
+    """
+    if kernels is None or not config.kernels:
+        return False
+    others = [v for v in program.outputs if v.type.dtype not in DTYPES]
+    return _size(others) <= _OTHERS * _size(program.outputs)
 
 
 def halves(program: Program, over: Sequence[bool]) -> Halves | None:

@@ -43,7 +43,7 @@ from stretto._engine.passes.formulations.forms import (
     of_convolution,
     of_product,
 )
-from stretto._engine.passes.formulations.in_turn import halves, in_turns
+from stretto._engine.passes.formulations.in_turn import by_kernels, halves, in_turns
 
 _MOST_EQUATIONS = 20_000
 """The most equations that written-out members may have together."""
@@ -234,7 +234,7 @@ def _in_turns(
     machine: Machine,
 ) -> tuple[Program, list[Decision]]:
     """Return the program in a loop over members, so many in each iteration, and the decisions."""
-    parts = halves(program, over)
+    parts = None if count == 1 and by_kernels(program) else halves(program, over)
     inside = program if parts is None else parts.loop
     decisions: list[Decision] = []
     if count > 1:
@@ -360,6 +360,10 @@ _WORTH = 0.97
 """A loop must be estimated to take at most this fraction of the time, as the estimate is rough."""
 
 
+_ALONE = 1 << 19
+"""The multiply-adds of a product up to which one thread computes it, about."""
+
+
 class Work(NamedTuple):
     """The work of one member's program."""
 
@@ -375,6 +379,10 @@ class Work(NamedTuple):
     """The number of kernels."""
     alive: float
     """The most bytes of stored intermediate results that are alive at the same time."""
+    joint: int = 0
+    """The number of products that threads share where there is one member."""
+    in_place: bool = False
+    """Says whether kernels read and write where the arrays of all members are, one at a time."""
 
 
 def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
@@ -390,7 +398,7 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     program = _without_transposes(program)
     program_inputs = set(program.inputs)
     moved = sum(map(bytes_of, own)) + outs
-    touched, products, kernels = [], [], 0.0
+    touched, products, kernels, joint = [], [], 0.0, 0
     for primitive, inputs, outputs in operations(program):
         arrays = [
             v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
@@ -403,9 +411,11 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
             work = primitive.work(types, [v.type for v in outputs])
             if isinstance(primitive, DotGeneral):
                 products.append((work, machine.fraction(work)))
+                joint += work > _ALONE
             else:
                 products.append((work, convolution_fraction(primitive, *types)))
-    return Work(touched, products, moved, outs, round(kernels), alive)
+    in_place = by_kernels(program)
+    return Work(touched, products, moved, outs, round(kernels), alive, joint, in_place)
 
 
 def time_at_once(work: Work, count: int, machine: Machine) -> float:
@@ -414,7 +424,7 @@ def time_at_once(work: Work, count: int, machine: Machine) -> float:
     time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
         time += machine.product(count * products, fraction) + count * machine.item
-    return time
+    return time + (work.joint * machine.joint if count == 1 else 0)
 
 
 def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
@@ -424,8 +434,9 @@ def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, 
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            fresh = machine.fresh_memory(count * work.alive + size * work.outputs)
-            times[count] = inside + fresh + machine.moving(size * work.moved)
+            each = 0 if count == 1 and work.in_place else size  # of what is moved
+            fresh = machine.fresh_memory(count * work.alive + each * work.outputs)
+            times[count] = inside + fresh + machine.moving(each * work.moved)
     least = min(times.values())
     if least >= _WORTH * times[size]:
         return size, times
