@@ -101,13 +101,17 @@ def run_once(case: Case) -> Any:
         return case.call() if case.fresh is None else case.call(case.fresh())
 
 
-def time_batch(case: Case, iterations: int) -> float:
-    """Seconds for each of `iterations` calls, after one that is not counted, unless a call is long.
+def time_batch(case: Case, iterations: int, warm: bool = False) -> float:
+    """Seconds for each of `iterations` calls, after one that is not counted, unless it is `warm`.
+
+    While others ran, their data took the place of this process's in the caches, and the system gave
+    its memory to them; who trains a network pays for that once. Where each call needs something
+    `fresh`, as the first call of a new function, a call counts as it is.
 
     The collector stays on: what a framework's garbage costs, its users pay. What is left from
     before is swept out first.
     """
-    if iterations > 1:
+    if iterations > 1 or not (warm or case.fresh):
         run_once(case)
     call, fresh, clock = case.call, case.fresh, time.perf_counter
     with case.within():
@@ -130,7 +134,7 @@ def calibrate(case: Case, seconds: float) -> int:
     """How many iterations take about `seconds`; warms the case up on the way."""
     iterations, fastest = 1, math.inf
     for batch in itertools.count(1):
-        fastest = min(fastest, time_batch(case, iterations))
+        fastest = min(fastest, time_batch(case, iterations, warm=True))
         # The first batches may have been cold, or disturbed, which matters less if calls are long.
         enough = batch >= CALIBRATION_BATCHES or fastest > seconds
         if enough and fastest * iterations >= seconds / 2:

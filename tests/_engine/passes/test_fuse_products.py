@@ -61,6 +61,28 @@ def after(follows):
     return lambda x, w: follows(x @ w)
 
 
+def momentum(m, x, w):
+    return 0.9 * m + x @ w
+
+
+M = np.ones((6, 5), np.float32)
+SUMS = {
+    "momentum": (momentum, (M, X, W), False),
+    "momentum that is read on": (lambda m, x, w: 2 * momentum(m, x, w), (M, X, W), True),
+    "a part that another reads": (lambda m, x, w: (0.9 * m + x @ w, 0.9 * m), (M, X, W), True),
+    "a part of a row": (lambda m, x, w: (0.9 * m)[:, None] + x @ w, (M[:, 0], X, W), True),
+    "what is computed": (lambda m, x, w: 0.9 * snp.cumsum(m) + x @ w, (M[0], X, W), True),
+    "all of an input": (lambda m, x, w: m + x @ w, (M, X, W), True),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_that_are_updates_are_left_to_those(name):
+    """The part of an input would have to be stored for the product to add it."""
+    function, args, taken = SUMS[name]
+    assert bool(fused(function, *args)[1]) is taken
+
+
 NOT = {
     "it is an output": after(lambda y: (y, y + B)),
     "it is read twice": after(lambda y: (y + B) * y),

@@ -14,7 +14,7 @@ from stretto._engine.core.program import check
 from stretto._engine.kernels import kernels
 from stretto._engine.lowering import stablehlo
 from stretto._engine.ops.fused_updates import FusedUpdates
-from stretto._engine.passes.fuse_updates import fuse_updates
+from stretto._engine.passes.fuse_updates import fuse_updates, gather_updates
 from stretto._engine.passes.prepare import prepare
 
 SHAPES = [(300, 40), (40,), (7, 3, 3), (1,), (), (33, 65), (64, 32, 3, 3), (20000,), (0, 3)]
@@ -55,6 +55,18 @@ def found(f, *args):
 def close(one, other, tolerance=1e-5):
     for x, y in zip(tree.leaves(one), tree.leaves(other), strict=True):
         np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance / 10)
+
+
+def test_updates_of_matrices_are_gathered_on_demand():
+    """XLA's own kernels are as fast for them, but do not write elements of arrays in place."""
+    shapes = [(300, 40), (40,), (64, 64)]
+    program = prepare(make_graph(step_of(optim.adam(1e-2)))(arrays(0, shapes),
+                      optim.adam(1e-2).init(arrays(0, shapes)), arrays(1, shapes)))  # fmt: skip
+    assert fuse_updates(program) is program
+    gathered = gather_updates(program)
+    check(gathered)
+    (call,) = [e.primitive for e in gathered.equations if isinstance(e.primitive, FusedUpdates)]
+    assert [t.shape for t in call.program.out_types] == [s for s in shapes for _ in range(3)]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -8,7 +8,7 @@ import stretto.numpy as snp
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.kernels import WITHOUT
-from stretto._engine.passes.formulations.in_turn import halves, in_turns
+from stretto._engine.passes.formulations.in_turn import by_kernels, halves, in_turns
 
 W, M, X = snp.ones((32, 32)), snp.full((32, 32), 0.5), snp.ones((8, 32))
 
@@ -156,3 +156,21 @@ def test_members_in_turn_need_little_memory_for_updates():
         run = st.jit(st.vmap(adam, (0, 0, 0, None)), donate_argnums=(0, 1, 2))
         used = run.lower(w, w, w, x).compile().memory_analysis().temp_size_in_bytes
     assert used < 2 * w.nbytes  # the gradients, and what is XLA's
+
+
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+@pytest.mark.parametrize(
+    ("step", "kept"),
+    [
+        (lambda x: (x, x), True),
+        (lambda x: (x.astype(float), x.size), True),
+        (lambda x: (x, x.ravel()[:53] > 0), True),  # a twentieth of the bytes may be of others
+        (lambda x: (x, x.ravel()[:54] > 0), False),
+        (lambda x: x.astype("bfloat16"), False),
+    ],
+)
+def test_updates_stay_in_the_loop_where_kernels_write_them(step, kept):
+    program = st.make_graph(step)(snp.ones((8, 32)))
+    assert by_kernels(program) is kept
+    with st.config(kernels=False):
+        assert not by_kernels(program)

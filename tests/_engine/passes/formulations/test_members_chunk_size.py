@@ -243,6 +243,32 @@ def test_what_members_are_charged_at_once_and_two_a_turn(machine, at_once, in_tu
     assert time_at_once(WORK, 6, machine) == pytest.approx(times[6] - new)
 
 
+@pytest.mark.parametrize(
+    ("machine", "in_place", "one_a_turn"),
+    [
+        ({"shared": 1.0}, True, 0),
+        ({"shared": 1.0}, False, 6 * 7),
+        ({"fresh": 1.0, "fresh_bytes": 10}, True, 30),
+        ({"fresh": 1.0, "fresh_bytes": 10}, False, 30 + 6 * 3),
+        ({"joint": 2.0}, True, 6 * 5 * 2),
+    ],
+)
+def test_what_one_member_a_turn_is_charged(machine, in_place, one_a_turn):
+    """Where kernels are told which elements they are for, nothing is moved; threads share all."""
+    work = WORK._replace(in_place=in_place, joint=5)
+    times = best_chunk(work, 6, FREE._replace(**machine))[1]
+    assert times[1] == pytest.approx(one_a_turn)
+    if "joint" in machine:
+        assert times[2] == times[6] == 0
+
+
+@pytest.mark.parametrize(("rows", "joint"), [(127, 0), (128, 0), (129, 1)])
+def test_products_that_threads_share_are_counted(rows, joint):
+    """From 2**19 multiply-adds on."""
+    program = st.make_graph(lambda x, w: x @ w)(snp.ones((rows, 64)), snp.ones((64, 64)))
+    assert work_of(program, (True, True), CPU).joint == joint
+
+
 def test_of_turns_that_take_as_long_the_fewest_members_are_taken():
     machine = FREE._replace(fresh=1.0, fresh_bytes=100)
     # All at once take new memory, three and fewer a turn none.

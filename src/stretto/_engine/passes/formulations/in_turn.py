@@ -6,6 +6,9 @@ donated, and needs memory for both. Updates do not compute: they take as long as
 loop computes what they need, of which there is less than of weights and moments together, and they
 come behind, in place where they are donated. (Five ViT-S in turn take 1.6 GB of temporary memory
 with the updates inside.)
+
+Kernels are told which elements of arrays they read and write, so with them nothing is moved, and
+the updates stay inside (``by_kernels``).
 """
 
 from __future__ import annotations
