@@ -14,8 +14,14 @@ pytestmark = pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here
 N, ROWS, SIZE = 5, 32, 64
 
 
-def drawn(seed, *shape, dtype="float32"):
-    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+def drawn(seed, *shape):
+    return np.random.default_rng(seed).normal(size=shape).astype("float32")
+
+
+@pytest.fixture(params=["float32", "float64", "bfloat16"])
+def dtype(request):
+    with st.config(enable_x64=request.param == "float64"):
+        yield request.param
 
 
 def loss(w, x):
@@ -28,14 +34,13 @@ def compiled(fun, *args, donated=()):
 
 def copies(text, shape):
     """Return the operations of a compiled program that move arrays of this shape."""
-    kind = rf"f(?:32|64)\[{','.join(map(str, shape))}\]"
+    kind = rf"b?f(?:16|32|64)\[{','.join(map(str, shape))}\]"
     moving = r"(?:copy|dynamic-slice|dynamic-update-slice|fusion|broadcast)\("
     return re.findall(rf"= {kind}\S* {moving}.*", text)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_products_copy_no_weights_and_no_gradients(dtype):
-    w, x = drawn(0, N, SIZE, SIZE, dtype=dtype), drawn(1, N, ROWS, SIZE, dtype=dtype)
+    w, x = (snp.asarray(drawn(k, N, n, SIZE)).astype(dtype) for k, n in ((0, SIZE), (1, ROWS)))
     gradients = lambda w, x: st.lax.map(lambda both: st.grad(loss)(*both), (w, x))
     text = compiled(gradients, w, x)
     assert "steps = array<i64: 2, " in text
@@ -45,8 +50,9 @@ def test_products_copy_no_weights_and_no_gradients(dtype):
     np.testing.assert_array_equal(st.jit(gradients)(w, x), want)
 
 
-def test_convolutions_read_and_write_elements():
+def test_convolutions_read_and_write_elements(dtype):
     image, kernel = drawn(0, N, 2, 8, 12, 12), drawn(1, N, 16, 8, 3, 3)
+    image, kernel = (snp.asarray(v).astype(dtype) for v in (image, kernel))
     convolve = lambda k, x: st.lax.conv(x, k, (1, 1), "SAME")
     both = lambda k, x: (convolve(k, x), st.grad(lambda k: (convolve(k, x) ** 2).sum())(k))
     fun = lambda k, x: st.lax.map(lambda pair: both(*pair), (k, x))

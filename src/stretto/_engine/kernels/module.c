@@ -400,10 +400,7 @@ static XLA_FFI_Error *call(XLA_FFI_CallFrame *frame, int (*kernel)(XLA_FFI_CallF
 #define KERNELS(X) \
     X(product) X(convolution) X(rows) X(loop) X(attention) X(attention_gradient) X(update) X(unwritten)
 #define CALL(kernel) \
-    static XLA_FFI_Error *call_##kernel(XLA_FFI_CallFrame *frame) \
-    { \
-        return call(frame, kernel, "stretto_" #kernel); \
-    }
+    static XLA_FFI_Error *call_##kernel(XLA_FFI_CallFrame *f) { return call(f, kernel, "stretto_" #kernel); }
 KERNELS(CALL)
 
 /* What Python calls */
