@@ -272,3 +272,10 @@ def test_mistakes_are_named(call, message):
 def test_a_condition_on_an_example_is_refused():
     with pytest.raises(st.errors.TracedValueError, match="the argument x"):
         st.vmap(lambda x: x if x > 0 else -x, chunk_size=2)(snp.ones(4))
+
+
+@pytest.mark.parametrize(("settings", "name"), [({}, "example"), ({"batch_size": 2}, "chunk")])
+def test_programs_of_examples_and_of_chunks_say_what_they_are_of(settings, name):
+    f = lambda x: st.lax.map(snp.sin, x, **settings)
+    text = str(st.make_graph(f)(np.ones(SIZE, np.float32)))
+    assert f"{{ {name}(" in text

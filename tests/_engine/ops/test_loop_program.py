@@ -119,3 +119,14 @@ def test_the_order_of_what_is_added_side_by_side_is_no_matter():
     second = told(lambda w, h, _: (other(h) + one(w, h), None))
     over = told(lambda w, h, _: (one(w, h) + pad(h[:, :3], 0.0, (0, 3, 0)), None))
     assert len(first.numbers) == len(second.numbers) < len(over.numbers)
+
+
+@pytest.mark.parametrize(("lead", "members", "rows"), [((), 1, 3), ((2,), 2, 3), ((2,), 2, 1)])
+def test_axes_of_members_are_told_where_there_are_several(lead, members, rows):
+    w, h = snp.ones((*lead, WIDTH, WIDTH)), snp.ones((*lead, rows, WIDTH))
+    run = lambda w, h: st.lax.scan(lambda h, _: (snp.tanh(h @ w), None), h, None, length=4)
+    (equation,) = [e for e in make_graph(run)(w, h).equations if e.primitive.name == "scan"]
+    one = equation.primitive
+    found = instructions(one.body, one.consts, one.carry, one.length, one.reverse)
+    assert found.numbers[1:3] == (members, rows)
+    assert found.members == len(lead)

@@ -427,3 +427,15 @@ def test_masks_are_made_of_results_that_are_kept(eager, rectified, are_remade):
     args = [snp.asarray(x), W]
     for one, other in zip(evaluate(before, args), evaluate(after, args), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_results_live_until_the_end():
+    def f(x):
+        y = snp.sin(x)
+        return y, snp.cos(snp.exp(snp.sin(y)))
+
+    program = st.make_graph(f)(np.ones(4, np.float32))
+    lives = module._Lives(program)
+    end = len(program.equations)
+    assert [lives.used[v][-1] for v in program.outputs] == [end, end]
+    assert lives.most == 3 * bytes_of(program.outputs[0].type)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import weakref
 from types import SimpleNamespace
 
@@ -238,6 +239,12 @@ def test_the_runtime_of_a_parent_is_put_aside():
     assert told == [0, {"Runtime"}, True, False]
     assert "forked from one that had used XLA" in refused
     assert not clients.left_behind and clients.has_runtime()
+
+
+def test_what_a_fork_leaves_behind_is_never_freed():
+    clients.runtime()
+    count = sys.getrefcount(clients.left_behind)
+    assert in_a_child(lambda: sys.getrefcount(clients.left_behind)) == count + 1
 
 
 def test_a_fork_before_there_is_a_runtime(monkeypatch):
