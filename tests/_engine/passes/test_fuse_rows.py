@@ -209,6 +209,52 @@ def test_reads_what_is_repeated(x):
         np.testing.assert_array_equal(got[:2], got[-2:])
 
 
+def columns(dtype="float32"):
+    return snp.arange(COLUMNS, dtype=dtype)
+
+
+def labels(*shape, dtype="float32"):
+    return snp.asarray(np.random.default_rng(1).integers(0, COLUMNS, shape).astype(dtype))
+
+
+def on_the_diagonal(x):
+    """With one array for the numbers of columns, and for those of rows."""
+    numbers = snp.arange(COLUMNS)
+    return F.softmax(x[:COLUMNS] * (numbers[:, None] == numbers), dim=-1)
+
+
+NUMBERED = {
+    "columns": lambda x: F.softmax(x * columns(), dim=-1),
+    "rows": lambda x: F.softmax(x * snp.arange(ROWS, dtype="float32")[:, None], dim=-1),
+    "a diagonal": lambda x: F.softmax(
+        x * (snp.arange(COLUMNS) == snp.arange(ROWS)[:, None]), dim=-1
+    ),
+    "labels": lambda x: (F.softmax(x, dim=-1) * (columns() == labels(ROWS, 1))).sum(-1),
+    "labels at every place": lambda x: (
+        F.softmax(x, dim=-1) * (columns("int32") == labels(ROWS, COLUMNS, dtype="int32"))
+    ).sum(-1),
+    "labels, and columns themselves": lambda x: (
+        F.softmax(x * columns(), dim=-1) * (columns() == labels(ROWS, 1))
+    ).sum(-1),
+    "the diagonal of a square": on_the_diagonal,
+}
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize("dtype", ["float32"])
+@pytest.mark.parametrize("name", NUMBERED)
+def test_numbers_of_rows_and_columns(name, x):
+    """They are counted where a label is compared with them, and are an array elsewhere."""
+    f = NUMBERED[name]
+    for g in (f, _derivative(f)):
+        got, expected = _with_and_without(g, x)
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    program = fuse_rows(prepare(make_graph(f)(x)))
+    check(program)
+    names = [e.primitive.name for e in program.equations]
+    assert ("eq" in names) == (name in ("labels at every place", "the diagonal of a square"))
+
+
 @pytest.mark.parametrize("dtype", ["float32"])
 def test_reads_one_array_in_several_ways(x):
     def across(x, b):

@@ -401,24 +401,33 @@ class _Groups:
         outs.sort(key=lambda v: self.kind[v] == "sums")
         bases: dict[Any, None] = {}
         written: list[Equation] = []
-        done: set[Any] = set()
+        done: dict[Any, bool] = {}  # what is written, and whether it counts columns
+        clashes = False
 
-        def write(e: Equation) -> None:
-            """Write the repeats and reshapes that an equation reads, then the equation."""
+        def write(e: Equation, counts: bool = False) -> None:
+            """Write the repeats and reshapes that an equation reads, then the equation.
+
+            One that ``counts`` columns reads no array with their numbers; all others do.
+            """
+            nonlocal clashes
             for a in e.inputs:
-                if isinstance(a, Literal) or a in own or a in done:
+                if isinstance(a, Literal) or a in own:
                     continue
-                maker = self.makers.get(a)
-                viewed = self.views.is_view(a) or self.views.iota(a) or a in self.repeated[group]
-                if maker is not None and viewed:
-                    done.add(a)
-                    write(maker)
+                maker, numbers = self.makers.get(a), counts and self.views.iota(a)
+                viewed = self.views.is_view(a) or a in self.repeated[group]
+                if a in done:
+                    clashes |= done[a] != numbers
+                elif maker is not None and (viewed or numbers):
+                    done[a] = numbers
+                    write(maker, numbers)
                 else:
                     bases[a] = None
             written.append(e)
 
         for place in places:
-            write(equations[place])
+            write(equations[place], group.members[place][0] == "is_column")
+        if clashes or not bases.keys().isdisjoint(done):
+            return None  # the numbers of columns are read as an array as well
         program = Program(bases, written, outs, "rows")
         told = instructions(program, group.space)
         if told is None:
