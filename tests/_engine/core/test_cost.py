@@ -82,7 +82,8 @@ def test_all_cores_that_this_process_may_use_multiply():
         (lambda m: m.passing(1e6), 40),
         (lambda m: m.passing(3e7), 2000),
         (lambda m: m.fresh_memory(28_000_000), 0),
-        (lambda m: m.fresh_memory(28_000_001), 11_200),
+        (lambda m: m.fresh_memory(28_000_001), 5600),
+        (lambda m: 1000 * m.joint, 18_000),
     ],
 )
 def test_the_machine_that_was_measured(work, microseconds):

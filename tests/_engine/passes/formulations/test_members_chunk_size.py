@@ -262,9 +262,9 @@ def test_what_one_member_a_turn_is_charged(machine, in_place, one_a_turn):
         assert times[2] == times[6] == 0
 
 
-@pytest.mark.parametrize(("rows", "joint"), [(127, 0), (128, 0), (129, 1)])
+@pytest.mark.parametrize(("rows", "joint"), [(128, 0), (129, 1), (4095, 1), (4096, 0)])
 def test_products_that_threads_share_are_counted(rows, joint):
-    """From 2**19 multiply-adds on."""
+    """From 2**19 multiply-adds on, and below 2**24."""
     program = st.make_graph(lambda x, w: x @ w)(snp.ones((rows, 64)), snp.ones((64, 64)))
     assert work_of(program, (True, True), CPU).joint == joint
 

@@ -360,8 +360,9 @@ _WORTH = 0.97
 """A loop must be estimated to take at most this fraction of the time, as the estimate is rough."""
 
 
-_ALONE = 1 << 19
-"""The multiply-adds of a product up to which one thread computes it, about."""
+_ALONE, _LARGE = 1 << 19, 1 << 24
+"""The multiply-adds of a product up to which one thread computes it, about, and from which on
+threads share it without loss."""
 
 
 class Work(NamedTuple):
@@ -380,7 +381,7 @@ class Work(NamedTuple):
     alive: float
     """The most bytes of stored intermediate results that are alive at the same time."""
     joint: int = 0
-    """The number of products that threads share where there is one member."""
+    """The number of products that threads share, at a loss, where there is one member."""
     in_place: bool = False
     """Says whether kernels read and write where the arrays of all members are, one at a time."""
 
@@ -411,7 +412,7 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
             work = primitive.work(types, [v.type for v in outputs])
             if isinstance(primitive, DotGeneral):
                 products.append((work, machine.fraction(work)))
-                joint += work > _ALONE
+                joint += _ALONE < work < _LARGE
             else:
                 products.append((work, convolution_fraction(primitive, *types)))
     in_place = by_kernels(program)
