@@ -509,3 +509,36 @@ def test_huge_pages_are_advised_where_there_are_kernels(monkeypatch):
     monkeypatch.setattr(kernels, "kernels", None)
     kernels.advise_huge_pages(True)
     assert told == [True, False]
+
+
+@with_kernels
+@pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16, np.float16])
+def test_large_results_are_not_copied_for_what_they_wait_for(dtype):
+    """They have the memory of what the kernel wrote, unless that is read after them as well."""
+    x, w = drawn(512, 128, dtype=dtype), drawn(128, 300, dtype=dtype, seed=1)
+    x = (x / 16).astype(dtype)  # whose squares are floats of 16 bits
+
+    def alone(x, w):
+        return x @ w
+
+    def read(x, w):
+        y = x @ w
+        return y, snp.concatenate([y.T @ y] * 3)
+
+    def twice(x, w):
+        return (alone(x, w),) * 2
+
+    text = st.jit(alone).lower(x, w).compile().as_text()
+    assert "stretto_unwritten" in text and "dynamic-update-slice" not in text
+    assert " copy(" not in text
+    exact = x.astype(np.float64) @ w.astype(np.float64)
+    last = float(ml_dtypes.finfo(dtype).eps)
+    for f in (alone, read, twice):
+        assert "stretto_unwritten" in st.jit(f).lower(x, w).compile().as_text()
+        got = [np.asarray(y).astype(np.float64) for y in st.tree.leaves(st.jit(f)(x, w))]
+        np.testing.assert_allclose(got[0], exact, rtol=last, atol=1e-4)
+        if f is read:
+            size = np.abs(got[0]).T @ np.abs(got[0])
+            assert (np.abs(got[1][:300] - got[0].T @ got[0]) <= (last + 2e-6) * size).all()
+        elif f is twice:
+            np.testing.assert_array_equal(got[0], got[1])

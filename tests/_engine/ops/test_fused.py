@@ -11,9 +11,12 @@ from stretto._engine.ops.fused_attention import FusedAttention
 from stretto._engine.ops.fused_product import FusedProduct
 from stretto._engine.ops.fused_rows import FusedRows
 from stretto._engine.ops.fused_updates import FusedUpdates
+from stretto._engine.ops.identities import After
 
 
-@pytest.mark.parametrize("kind", [FusedAttention, FusedProduct, FusedRows, FusedScan, FusedUpdates])
+@pytest.mark.parametrize(
+    "kind", [After, FusedAttention, FusedProduct, FusedRows, FusedScan, FusedUpdates]
+)
 def test_they_come_after_all_transformations(kind):
     assert issubclass(kind, Fused)
     op = object.__new__(kind)

@@ -5,7 +5,7 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.ops.identities import Example, Name, OptimizationBarrier
+from stretto._engine.ops.identities import AFTER, After, Example, Name, OptimizationBarrier
 from stretto.laws import b1, bf16, c64, f32, f64, i32, law
 from stretto.lax import optimization_barrier
 
@@ -18,6 +18,11 @@ LAWS = [
     law(OptimizationBarrier, lambda x, n: optimization_barrier([x * x, n]), f32(2), i32(2)),
     law(OptimizationBarrier, optimization_barrier, bf16(2)),
     law(OptimizationBarrier, optimization_barrier, b1(2)),
+    # A pass makes it after all transformations, of which it has no rules.
+    *[
+        law(After, AFTER, kind(3), b1(), derivative=False, mapped=False)
+        for kind in (f32, f64, bf16, c64, i32, b1)
+    ],
 ]
 
 

@@ -75,8 +75,13 @@ static const int64_t *numbers(const XLA_FFI_CallFrame *frame, int64_t count)
 than it can be. */
 enum { NO_MEMORY = -1, UNFIT = -2 };
 
-/* Memory that a loop is going to write, all of it: what is in it before is nobody's business. */
-static int unwritten(XLA_FFI_CallFrame *frame) { return 0; }
+/* Memory that a loop is going to write, all of it: what is in it before is nobody's business. Or that
+of an operand, which is the result as it is. */
+static int unwritten(XLA_FFI_CallFrame *frame)
+{
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, *out = frame->rets.rets[0];
+    return frame->args.size && args[0]->data != out->data ? UNFIT : 0;
+}
 
 static int kind_of(const XLA_FFI_Buffer *buffer)
 {

@@ -342,7 +342,7 @@ static void NAME(pack_tiles)(
 {
     for (int64_t j = 0; j < columns;) {
         int vectors = NAME(next)(columns - j);
-        int64_t wide = (int64_t)vectors * LANES, some = columns - j < wide ? columns - j : wide;
+        int64_t wide = (int64_t)vectors * LANES, some = least(columns - j, wide);
         const void *first = NAME(place)(b, j * b_n, kind);
         BY_KIND(kind, NAME(pack_columns)(first, b_k, b_n, apart, KIND, some, k - odd, vectors, out + j * k));
         if (odd)
@@ -419,8 +419,7 @@ typedef struct {
 
 static int64_t NAME(panel)(const Plan *plan, int64_t part)
 {
-    int64_t left = plan->p->k - part * plan->depth;
-    return left < plan->depth ? left : plan->depth;
+    return least(plan->p->k - part * plan->depth, plan->depth);
 }
 
 static void NAME(pack_a)(const Product *p, int64_t first, int64_t rows, int64_t k, int last, T *out)
@@ -461,7 +460,7 @@ static void NAME(pack_b_part)(void *work, int64_t index)
     int64_t pair = index / plan->wide, j0 = index % plan->wide * plan->columns;
     int64_t first = offset(BATCH_AXES, p->batch, p->b_batch, plan->b_each ? pair : 0) + j0 * p->b_n;
     T *out = plan->b + pair * plan->b_each;
-    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
+    int64_t columns = least(p->n - j0, plan->columns);
     for (int64_t part = 0; part < plan->parts; part++) {
         int64_t k = NAME(panel)(plan, part), from = part * plan->depth;
         NAME(pack_b)(p, first + from * p->b_k, columns, k, from + k == p->k,
@@ -477,10 +476,7 @@ static void NAME(task)(void *work, int64_t index)
     int64_t column = index % plan->wide, row = index / plan->wide % plan->tall;
     int64_t pair = index / plan->wide / plan->tall;
     int64_t j0 = column * plan->columns, i0 = row * plan->rows;
-    int64_t columns = p->n - j0 < plan->columns ? p->n - j0 : plan->columns;
-    int64_t rows = p->m - i0 < plan->rows ? p->m - i0 : plan->rows;
-    if (rows <= 0 || columns <= 0)
-        return;
+    int64_t columns = least(p->n - j0, plan->columns), rows = least(p->m - i0, plan->rows);
     int64_t a_first = offset(BATCH_AXES, p->batch, p->a_batch, pair) + i0 * p->a_m;
     int64_t b_first = offset(BATCH_AXES, p->batch, p->b_batch, pair) + j0 * p->b_n;
     /* What is rounded in the end is summed beside: a row of tiles, or all where there are parts. */
@@ -511,7 +507,7 @@ static void NAME(task)(void *work, int64_t index)
         else if (!plan->b && ragged)
             NAME(pack_columns)(b_part + last, p->b_k, 1, 0, PLAIN, ragged, k, 1, own_b);
         for (int64_t i = 0; i < rows; i += ROWS) {
-            int height = rows - i < ROWS ? (int)(rows - i) : ROWS;
+            int height = (int)least(rows - i, ROWS);
             const T *a_tile;
             if (plan->a)
                 a_tile = plan->a + pair * plan->a_each + from * a_tiles * ROWS + (i0 + i) * k;

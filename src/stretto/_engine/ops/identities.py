@@ -14,6 +14,7 @@ from stretto._engine.core.primitive import CARRIED, Kernel, Primitive
 from stretto._engine.core.program import Atom, Equation, Program, Var
 from stretto._engine.core.rewriting import with_equations
 from stretto._engine.core.types import ArrayType
+from stretto._engine.ops.fused import Fused
 
 # The optimization barrier: asks the compiler to keep the work on its two sides separate.
 #
@@ -113,6 +114,24 @@ def optimization_barrier(operand: T, /) -> T:
         for leaf, path in zip(leaves, tree.paths(operand, "operand"), strict=True)
     ]
     return tree.unflatten(structure, OPTIMIZATION_BARRIER(*values) if values else ())
+
+
+class After(Fused):
+    """The first operand, when the second is known, which nobody reads."""
+
+    def infer(self, x: ArrayType, known: ArrayType) -> ArrayType:
+        return x
+
+    def reference(self, x: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return x
+
+    def lower(self, b: Any, x: Any, known: Any) -> Any:
+        """Write a call that does nothing, in the operand's memory; nothing without kernels."""
+        call = b.called_kernel("stretto_unwritten", [x, known], [x.type], [0], {0: 0})
+        return x if call is None else call[0]
+
+
+AFTER = After()
 
 
 # Names for values, by which a checkpoint's policy knows them.

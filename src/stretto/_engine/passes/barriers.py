@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from stretto._engine.core.config import config
@@ -32,7 +31,6 @@ from stretto._engine.core.rewriting import (
 from stretto._engine.core.types import bytes_of, is_inexact, kind_of
 from stretto._engine.higher_order.family import Call, has_long_loop
 from stretto._engine.kernels import kernels
-from stretto._engine.ops.bitcast import bitcast_convert_type
 from stretto._engine.ops.bits import bitwise_and
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.comparison import Comparison, Select, gt, select, zeros_like
@@ -42,8 +40,13 @@ from stretto._engine.ops.convert import ConvertElementType, convert
 from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.fused import Fused
-from stretto._engine.ops.identities import OPTIMIZATION_BARRIER, OptimizationBarrier, with_barriers
-from stretto._engine.ops.index.dynamic import DynamicSlice, dynamic_update_slice
+from stretto._engine.ops.identities import (
+    AFTER,
+    OPTIMIZATION_BARRIER,
+    OptimizationBarrier,
+    with_barriers,
+)
+from stretto._engine.ops.index.dynamic import DynamicSlice
 from stretto._engine.ops.index.gather_scatter import ScatterExtremum
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import iota
@@ -433,7 +436,7 @@ def _taken_beside_copies(program: Program, roots: set[Atom]) -> set[Atom]:
 _OPERATIONS = 1024
 _LARGE_OUTPUT = 1 << 16
 """Outputs of so many elements are not copied for this: what computes them counts more. After calls
-of kernels, which count as nothing, one element of them is written anew, in its place."""
+of kernels, which count as nothing, they go through one more, which does nothing."""
 
 
 def run_on_xla_thread(program: Program) -> Program:
@@ -520,10 +523,4 @@ def _after_counting(x: Any) -> Any:
     never = gt(reduce_min(common), 0)
     if x.size < _LARGE_OUTPUT:
         return select(broadcast_to(never, x.shape), zeros_like(x), x)
-    if x.dtype == ml_dtypes.bfloat16:
-        # XLA would make float32 of all elements, and these of them again, to write one.
-        bits = bitcast_convert_type(x, np.dtype(np.uint16))
-        return bitcast_convert_type(_after_counting(bits), x.dtype)
-    begin = slice_in_dim(reshape(x, (x.size,)), 0, 1)
-    kept = select(broadcast_to(never, (1,)), zeros_like(begin), begin)
-    return dynamic_update_slice(x, reshape(kept, (1,) * x.ndim), (0,) * x.ndim)
+    return AFTER(x, never)
