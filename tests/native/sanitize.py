@@ -36,6 +36,7 @@ TESTS = (
     "tests/_engine/xla/test_callbacks.py",
     "tests/_engine/eager/test_interpreter.py",
     "tests/_engine/kernels",
+    "tests/_engine/lowering/test_writer_elements.py",
     "tests/property/test_kernels_storm.py",
     "tests/property/test_rows_storm.py",
     "tests/property/test_attention_storm.py",
