@@ -251,7 +251,7 @@ def _recorder() -> Recorder | None:
 def _choices(program: Program) -> float:
     """Return the multiply-adds of one member in operations whose formulation can be chosen."""
     return sum(
-        primitive.work([a.type.least for a in inputs], [v.type.least for v in outputs])
-        for primitive, inputs, outputs in operations(program)
+        times * primitive.work([a.type.least for a in inputs], [v.type.least for v in outputs])
+        for primitive, inputs, outputs, times in operations(program)
         if isinstance(primitive, CHOICES)
     )

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from stretto._engine import higher_order
 from stretto._engine.autodiff.evaluate import record_closed, standing_at
 from stretto._engine.core import cost
 from stretto._engine.core.config import config
@@ -26,6 +27,7 @@ from stretto._engine.core.interpreter import constant, state
 from stretto._engine.core.machine import memory
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, used_inputs
+from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, bytes_of
 from stretto._engine.ops.broadcast import broadcast_to
 from stretto._engine.ops.contract import DotGeneral
@@ -400,21 +402,25 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     program_inputs = set(program.inputs)
     moved = sum(map(bytes_of, own)) + outs
     touched, products, kernels, joint = [], [], 0.0, 0
-    for primitive, inputs, outputs in operations(program):
+    for primitive, inputs, outputs, times in operations(program):
         arrays = [
             v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
         ]
+        if times > 1:  # of what a step reads, much is the same for all
+            arrays = [v.type for v in (*outputs, *outputs)]
         choice = isinstance(primitive, CHOICES)
-        touched += [(1.0 if choice else _FUSED, bytes_of(t)) for t in arrays]
-        kernels += 1 if choice else _FUSED
+        touched += [(times * (1.0 if choice else _FUSED), bytes_of(t)) for t in arrays]
+        kernels += times * (1 if choice else _FUSED)
         if choice:
             types = [v.type for v in inputs]
             work = primitive.work(types, [v.type for v in outputs])
-            if isinstance(primitive, DotGeneral):
-                products.append((work, machine.fraction(work)))
-                joint += _ALONE < work < _LARGE
-            else:
-                products.append((work, convolution_fraction(primitive, *types)))
+            fraction = (
+                machine.fraction(work)
+                if isinstance(primitive, DotGeneral)
+                else convolution_fraction(primitive, *types)
+            )
+            products.append((times * work, fraction))
+            joint += times * (isinstance(primitive, DotGeneral) and _ALONE < work < _LARGE)
     in_place = by_kernels(program)
     return Work(touched, products, moved, outs, round(kernels), alive, joint, in_place)
 
@@ -444,12 +450,19 @@ def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, 
     return min(n for n, t in times.items() if t <= 1.01 * least), times
 
 
-def operations(program: Program) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any]]]:
-    """Yield all operations of the program, with calls replaced by what they call."""
+def operations(
+    program: Program, times: int = 1
+) -> Iterator[tuple[Any, Sequence[Any], Sequence[Any], int]]:
+    """Yield all operations of the program, with calls replaced by what they call.
+
+    With each comes how often it is done: once for each step of a loop that it is in.
+    """
     for equation in program.equations:
         primitive: Any = equation.primitive
         inner = primitive.inlined() if primitive.holds_programs else None
-        if inner is None:
-            yield primitive, equation.inputs, equation.outputs
+        if inner is not None:
+            yield from operations(inner, times)
+        elif isinstance(primitive, higher_order.scan.Scan) and not is_size(primitive.length):
+            yield from operations(primitive.body, times * primitive.length)
         else:
-            yield from operations(inner)
+            yield primitive, equation.inputs, equation.outputs, times
