@@ -69,9 +69,30 @@ def test_operations_of_calls_are_those_of_what_is_called():
         snp.ones((32, 32)), snp.ones((1, 32))
     )
     assert {e.primitive.name for e in program.equations} == {"call"}
-    assert [p.name for p, _, _ in operations(program)] == ["dot_general", "tanh"] * 2
-    loop = st.make_graph(lambda x: st.lax.fori_loop(0, 3, lambda i, x: snp.sin(x), x))(1.0)
-    assert "sin" not in [p.name for p, _, _ in operations(loop)]  # a loop is one operation
+    assert [p.name for p, *_ in operations(program)] == ["dot_general", "tanh"] * 2
+
+
+def test_operations_of_loops_are_done_in_each_step():
+    step = lambda x, _: (snp.sin(x), st.lax.map(snp.cos, x))
+    program = st.make_graph(lambda x: st.lax.scan(step, snp.exp(x), None, length=3))(snp.ones(4))
+    times = {p.name: times for p, _, _, times in operations(program)}
+    assert (times["exp"], times["sin"], times["cos"]) == (1, 3, 12)
+    # Of a loop that ends when it wants to, nothing is known.
+    until = lambda x: st.lax.while_loop(lambda x: x.sum() < 3, snp.sin, x)
+    assert "sin" not in [p.name for p, *_ in operations(st.make_graph(until)(snp.ones(4)))]
+
+
+def test_products_in_a_loop_are_charged_for_each_step():
+    def run(w, x):
+        return st.lax.scan(lambda x, _: (snp.tanh(x @ w), None), x, None, length=7)[0]
+
+    once = work_of(st.make_graph(member)(snp.ones((32, 32)), snp.ones((8, 32))), (True, True), CPU)
+    found = work_of(st.make_graph(run)(snp.ones((32, 32)), snp.ones((8, 32))), (True, True), CPU)
+    ((one, fraction),) = once.products
+    assert found.products == [(7 * one, fraction)]
+    assert found.kernels == 10  # seven products, and as often two fifths of what is by element
+    row = 8 * 32 * 4
+    np.testing.assert_allclose(found.touched, [(7, row), (7, row), (2.8, row), (2.8, row)])
 
 
 def test_all_at_once_takes_longer_with_each_member():
