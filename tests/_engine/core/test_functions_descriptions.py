@@ -79,6 +79,36 @@ def test_a_docstring_without_sections():
     assert one.__doc__ == "Draw.\n\nArgs:\n    shape: of the result.\n\nReturns:\n    Numbers."
 
 
+def test_what_stands_behind_a_section_stays_there():
+    """Also what does not begin as last paragraphs do, and one that follows such a paragraph."""
+
+    @add
+    def f(key):
+        """Draw.
+
+        Args:
+            key: of its own.
+
+        More of it.
+        """
+
+    head = "Draw.\n\nArgs:\n    key: of its own.\n\nReturns:\n    Numbers."
+    assert f.__doc__ == f"{head}\n\nMore of it."
+
+    @add
+    def g(key):
+        """Draw.
+
+        >>> 1
+        1
+
+        More of it.
+        """
+
+    head = "Draw.\n\nArgs:\n    key: a key.\n\nReturns:\n    Numbers."
+    assert g.__doc__ == f"{head}\n\n>>> 1\n1\n\nMore of it."
+
+
 def test_what_is_said_stays_and_what_is_unknown_is_left_out():
     @described({})
     def f(key, *more):

@@ -114,6 +114,19 @@ def test_pure_calls_are_dropped_where_nobody_needs_them():
     assert st.make_graph(f)(X).effects == frozenset()
 
 
+def test_what_a_call_returned_may_be_written_over_afterwards():
+    """A function may have one array for all its results; one of Stretto's is taken as it is."""
+    buffer = np.zeros(3, np.float32)
+
+    def filled(x):
+        buffer[:] = x
+        return buffer
+
+    call = lambda x: st.pure_callback(filled, array_type((3,), np.dtype("float32")), x)
+    first, second = call(1.0), call(2.0)
+    np.testing.assert_array_equal((first, second), [[1, 1, 1], [2, 2, 2]])
+
+
 def test_an_eager_call_is_made_once():
     log = Log()
 

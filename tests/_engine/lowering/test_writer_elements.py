@@ -173,3 +173,25 @@ def test_donated_weights_are_updated_where_they_lie():
     assert not copies(text, (N, SIZE, SIZE)) and not copies(text, (SIZE, SIZE))
     sizes = program.memory_analysis()
     assert sizes.temp_size_in_bytes < 3 * 4 * SIZE * SIZE
+
+
+def test_a_loop_with_a_carry_and_constants_updates_in_place():
+    """Layers that learn one after the other, each from what the ones before gave."""
+
+    def run(w, x, rate):
+        def layer(h, w):
+            y = snp.tanh(h @ w)
+            return y, w - rate * 0.1 * (h.T @ y)
+
+        return st.lax.scan(layer, x, w)
+
+    w, x = drawn(0, N, SIZE, SIZE) / 8, drawn(1, ROWS, SIZE)
+    text = compiled(run, w, x, np.float32(0.5), donated=0)
+    assert not copies(text, (N, SIZE, SIZE))
+    h, new = st.jit(run, donate_argnums=0)(snp.asarray(w), x, np.float32(0.5))
+    wanted, want = x.astype(float), []
+    for i in range(N):
+        before, wanted = wanted, np.tanh(wanted @ w[i])
+        want.append(w[i] - 0.05 * before.T @ wanted)
+    np.testing.assert_allclose(h, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(new, want, rtol=1e-4, atol=1e-5)

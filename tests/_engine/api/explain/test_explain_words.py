@@ -12,12 +12,14 @@ from stretto._engine.api.explain.explain import (
     Kept,
     Memory,
     Saving,
+    StableForm,
     _geometry,
     collective_lines,
     kept_lines,
     memory_lines,
     near,
     short,
+    stable_lines,
     where,
 )
 from stretto._engine.core.position import Position
@@ -31,6 +33,13 @@ def test_places():
     *_, last = dis.get_instructions(code)
     assert where(Position(code, last.offset)) == "model.py:2 (f)"
     assert where(None) == "an unknown line"
+
+
+def test_formulas_that_are_computed_in_another_way():
+    assert stable_lines(()) == []
+    head, *lines = stable_lines(tuple([StableForm(f"m.py:{k}", f"form {k}") for k in range(12)]))
+    assert head == "computed so that digits stay (config.stable_forms):"
+    assert lines == [*[f"  form {k}  m.py:{k}" for k in range(10)], "  and 2 more"]
 
 
 def test_lists_stay_short():
