@@ -195,3 +195,21 @@ def test_a_loop_with_a_carry_and_constants_updates_in_place():
         want.append(w[i] - 0.05 * before.T @ wanted)
     np.testing.assert_allclose(h, wanted, rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(new, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("members", [1, 2, N])
+def test_results_do_not_depend_on_what_is_given_up(members):
+    given, x = tuple(s[:members] for s in state()), drawn(1, members, ROWS, SIZE)
+    with st.config(plan="in turn"):
+        kept = st.jit(st.vmap(step))(given, x)
+        put = st.jit(st.vmap(step), donate_argnums=0)(tuple(map(snp.asarray, given)), x)
+    for one, other in zip(st.tree.leaves(kept), st.tree.leaves(put), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("size", "called"), [(63, False), (64, True)])
+def test_updates_in_loops_are_kernels_where_arrays_are_large(size, called):
+    """From 4,096 elements on: a call takes some microseconds."""
+    update = lambda pair: pair[0] - 0.1 * pair[1]
+    text = compiled(lambda w, g: st.lax.map(update, (w, g)), *[drawn(0, N, size, size)] * 2)
+    assert ("stretto_update" in text) is called

@@ -193,17 +193,17 @@ class Scan(ControlFlow):
     def _in_place(self, b: Any, xs: Sequence[Any]) -> tuple[Program, dict[int, int]]:
         """Return the body, and the stacks whose elements are put where those of ``xs`` were read.
 
-        They are those that are to take the memory of an input, if the body can do that.
+        They are those that are to take the memory of an input, if the body can do that. The body is
+        the same whether they are: so that results do not depend on it.
         """
-        where = {x.name: j for j, x in enumerate(xs)}
-        homes = {k: h.name for k, h in enumerate(b.homes[self.carry :]) if h is not None}
-        wanted = {k: where[name] for k, name in homes.items() if name in where}
-        if not wanted:
-            return self.body, {}
         body, found = b.in_place(self.body)
         first = self.consts + self.carry
-        pairs = {(k - self.carry, i - first) for k, i in found}
-        return body, {k: j for k, j in wanted.items() if (k, j) in pairs}
+        pairs = {(k - self.carry, i - first) for k, i in found if k >= self.carry and i >= first}
+        if not pairs:
+            return self.body, {}
+        homes = b.homes[self.carry :]
+        taken = {k: j for k, j in pairs if homes[k] is not None and homes[k].name == xs[j].name}
+        return body, taken
 
     def onnx(self, b: Any, *operands: Any) -> Any:
         """Write ``Scan``; short loops, step by step."""

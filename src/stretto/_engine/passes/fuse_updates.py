@@ -82,7 +82,10 @@ def fuse_updates(program: Program) -> Program:
 
 
 def gather_updates(program: Program) -> Program:
-    """Return the program with all such operations gathered, whatever XLA's kernels would take."""
+    """Return the program with all such operations gathered, if arrays are large enough for a call.
+
+    For the body of a loop, whose arrays a kernel can write where it has read them.
+    """
     return remember(program, "gathered updates", lambda program: _fused(program, True))
 
 
@@ -107,6 +110,10 @@ def _is_slow(shape: tuple[int, ...]) -> bool:
     """Say whether XLA's loops go along a short axis, although a call may take it as one of all."""
     axes = [n for n in shape if n != 1]
     return len(axes) > 2 and axes[-1] < _SHORT and math.prod(axes) >= _LEAST_ELEMENTS
+
+
+def _is_large(shape: tuple[int, ...]) -> bool:
+    return math.prod(shape) >= _LEAST_ELEMENTS
 
 
 _AS_IT_LIES = (BroadcastInDim, OptimizationBarrier, Reshape, Rev, Transpose)
@@ -201,7 +208,8 @@ class _Finder:
         if not by_dtype:
             return None
         groups = max(by_dtype.values(), key=_elements)
-        if not self.all and not any([_is_slow(s.shape) for _, alike in groups for s in alike]):
+        sought = _is_large if self.all else _is_slow
+        if not any([sought(s.shape) for _, alike in groups for s in alike]):
             return None
         return self._calls(groups)
 

@@ -65,6 +65,14 @@ def roll_loops(program: Program, always: bool = False) -> Program:
     return remember(program, ("rolled", always), derive)
 
 
+def roll_all_loops(program: Program) -> Program:
+    """Return the program with all loops that there are, also those that do not pay, for tests.
+
+    ``tests/property`` has it in the place of ``roll_loops``.
+    """
+    return roll_loops(program, always=True)
+
+
 def _rolled(program: Program, always: bool) -> Program:
     """Return the program with loops in place of its own equations."""
     equations = program.equations
