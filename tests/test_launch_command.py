@@ -80,6 +80,7 @@ def test_what_the_one_that_failed_wrote_last_is_said_again_where_others_wrote_af
     path = script(
         "import signal\n"
         "def end(number, frame):\n"
+        "    time.sleep(0.5)\n"  # until the others' lines have been read
         "    print('told', file=sys.stderr)\n"
         "    sys.exit(1)\n"
         "signal.signal(signal.SIGTERM, end)\n"
