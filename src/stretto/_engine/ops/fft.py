@@ -119,7 +119,7 @@ class Fft(Primitive):
         """Write ``DFT`` for each axis."""
         (out,) = b.outs
         if not out.varies and not x.type.size:
-            return b.splat(0, b.outs[0])
+            return b.splat(0, out)
         return b.fourier(x, self.kind.name, self.lengths, out)
 
     def compiled(self, types: tuple[ArrayType, ...]) -> bool:

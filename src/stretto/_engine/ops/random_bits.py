@@ -269,7 +269,7 @@ class RandomBits(Primitive):
         """Return a call of a function that holds counters and rounds, kept apart."""
         (out,) = b.outs
         if not out.size:
-            return b.splat(0, b.outs[0])
+            return b.splat(0, out)
         return b.call(_program(self, (key.type,)), (key,), apart=True)[0]
 
     def written_out(self, key: Any) -> list[Any]:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,13 +86,14 @@ def gather_updates(program: Program) -> Program:
 
     For the body of a loop, whose arrays a kernel can write where it has read them.
     """
-    return remember(program, "gathered updates", lambda program: _fused(program, True))
+    return remember(program, "gathered updates", lambda program: _fused(program, everything=True))
 
 
-def _fused(program: Program, all: bool = False) -> Program:
-    if not all and not _may_have(program):
+def _fused(program: Program, everything: bool = False) -> Program:
+    sought = _is_large if everything else _is_slow
+    if not _may_have(program, sought):
         return program
-    found = _Finder(program, all).found()
+    found = _Finder(program, sought, everything).found()
     if found is None:
         return program
     places, calls = found
@@ -100,10 +101,10 @@ def _fused(program: Program, all: bool = False) -> Program:
     return drop_dead(with_equations(program, [*kept, *calls]))
 
 
-def _may_have(program: Program) -> bool:
+def _may_have(program: Program, sought: Callable[[tuple[int, ...]], bool]) -> bool:
     """Say whether what leaves the program may be worth a call; most programs have no such."""
-    types = [v.type for v in program.outputs if v.type.ndim > 2 and v.type.dtype in DTYPES]
-    return any([_is_slow(t.shape) for t in types if not any(map(is_size, t.shape))])
+    types = [v.type for v in program.outputs if v.type.dtype in DTYPES]
+    return any([sought(t.shape) for t in types if not any(map(is_size, t.shape))])
 
 
 def _is_slow(shape: tuple[int, ...]) -> bool:
@@ -180,9 +181,11 @@ class _Group(NamedTuple):
 class _Finder:
     """Finds operations that can be done at the end of a program."""
 
-    def __init__(self, program: Program, all: bool = False) -> None:
+    def __init__(
+        self, program: Program, sought: Callable[[tuple[int, ...]], bool], everything: bool
+    ) -> None:
         self.program = program
-        self.all = all
+        self.sought, self.everything = sought, everything
         self.outputs = {*program.outputs}
         self.makers = {v: e for e in program.equations for v in e.outputs}
         self.views = Views(self.makers)
@@ -208,8 +211,7 @@ class _Finder:
         if not by_dtype:
             return None
         groups = max(by_dtype.values(), key=_elements)
-        sought = _is_large if self.all else _is_slow
-        if not any([sought(s.shape) for _, alike in groups for s in alike]):
+        if not any([self.sought(s.shape) for _, alike in groups for s in alike]):
             return None
         return self._calls(groups)
 
@@ -218,7 +220,7 @@ class _Finder:
         outs = {v for v in outs if not any(map(is_size, v.type.shape))}
         slow = {v for v in outs if _is_slow(v.type.shape)}
         sizes = [sum([v.type.size for v in some]) for some in (slow, outs)]
-        needed = outs if self.all or _SHARE * sizes[0] >= sizes[1] else slow
+        needed = outs if self.everything or _SHARE * sizes[0] >= sizes[1] else slow
         for place in range(len(self.program.equations) - 1, -1, -1):
             e = self.program.equations[place]
             if len(e.outputs) == 1 and e.outputs[0] not in self.outside:

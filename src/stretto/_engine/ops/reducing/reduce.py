@@ -411,7 +411,7 @@ class Place(Primitive, abstract=True):
         """Write ``ArgMax`` or ``ArgMin``."""
         out = b.outs[0]
         if not out.varies and not out.size:
-            return b.splat(0, b.outs[0])
+            return b.splat(0, out)
         return b.place(x, self.axis, self.chooser is ReduceMax, out)
 
     def composed(self, x: Any) -> Any:

@@ -29,7 +29,6 @@ from stretto._engine.ops.layout import reshape
 _WORTH = 0.5
 """What the updates need may be at most this fraction of what they save the loop to move."""
 
-
 _OTHERS = 0.05
 """The fraction of what leaves a program that kernels need not be able to write."""
 
