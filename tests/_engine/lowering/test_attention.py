@@ -5,7 +5,7 @@ import pytest
 
 from stretto._engine.lowering.attention import numbers, reshaped, sliced
 from stretto._engine.lowering.products import View, row_major
-from stretto._engine.ops.fused_attention import Geometry, Place, Step
+from stretto._engine.ops.fused_attention import FusedAttention, Geometry, Place, Step
 
 
 def view_of(x):
@@ -89,8 +89,8 @@ def told(given):
     take = lambda n: [left.pop(0) for _ in range(n)]
     array = lambda: {"offset": left.pop(0), "batch": take(4), "row": left.pop(0), "column": take(1)}
     names = ["rows", "keys", "features", "columns"]
-    names += ["guarded", "steps", "kept", "shared", "scale", "beside"]
-    read = {"sizes": take(4), "lead": take(4), **dict(zip(names, take(10), strict=True))}
+    names += ["guarded", "steps", "kept", "shared", "scale", "beside", "ragged", "room"]
+    read = {"sizes": take(4), "lead": take(4), **dict(zip(names, take(12), strict=True))}
     read["arrays"] = [array() for _ in range(4)]
     read["done"] = [(*take(3), array()) for _ in range(4)]
     read["gradients"] = [array() for _ in range(4 if left else 0)]
@@ -224,3 +224,75 @@ def test_what_is_shared_comes_last_of_the_batch():
     geometry = geometry._replace(gradient=False, places=geometry.places[:4])
     read = told(numbers(geometry, views[:3], [], [views[3].shape]))
     assert (read["sizes"], read["shared"]) == ([1, 1, 2, 3], 1)
+
+
+ROOM, LONGEST, HEADS = 40, 9, 2
+BITS = {"rows": 1, "keys": 2, "kept": 1 << 10, "ragged": 1 << 11}
+
+
+def of_examples(forms, *, kept="each", heads=HEADS, varies=("rows", "keys"), gradient=False):
+    """Return what the kernel is told of five examples whose arrays are in such forms."""
+    sizes = [FEATURES, FEATURES, COLUMNS, COLUMNS, COLUMNS, FEATURES, FEATURES, COLUMNS]
+    places, views = [], []
+    for form, width in zip(forms, sizes, strict=False):
+        shape = (heads, width) if heads else (width,)
+        lead = {"rows": (ROOM,), "each": (5, LONGEST), "shared": (LONGEST,)}[form]
+        views.append(row_major((*lead, *shape)))
+        split = ((0,), *[(n,) for n in shape])
+        places.append(Place(split, (1,) if heads else (), 0, len(shape)))
+    rows, keys = ("rows" not in varies) * ROWS, ("keys" not in varies) * KEYS
+    batch = (heads,) if heads else ()
+    geometry = Geometry(
+        batch, rows, keys, FEATURES, COLUMNS, 0.25, (), True, gradient, not gradient, tuple(places)
+    )
+    inputs, outs = list(forms[:3]), [forms[3], kept, kept]
+    given, results = views[:3], views[3:4]
+    if gradient:
+        inputs, outs = [*inputs, kept, forms[4], kept, forms[3]], list(forms[5:])
+        given, results = [*given, views[4], views[3]], views[5:]
+    fused = FusedAttention(None, geometry).of_examples(None, 5, LONGEST, ROOM, inputs, outs)
+    return told(numbers(fused.geometry, given, [], [view.shape for view in results]))
+
+
+def by_rows(*numbers):
+    return sum([4 << n for n in numbers])
+
+
+def test_examples_one_behind_the_other_are_as_far_apart_as_rows():
+    read = of_examples(["rows"] * 4)
+    assert read["sizes"] == [5, 1, 1, HEADS]
+    assert read["lead"] == [HEADS * LONGEST, 0, 0, LONGEST]
+    for each, width in zip(read["arrays"], [FEATURES, FEATURES, COLUMNS, COLUMNS], strict=True):
+        assert (each["row"], each["column"]) == (HEADS * width, [1])
+        assert each["batch"] == [HEADS * width, 0, 0, width]
+    assert read["ragged"] == BITS["rows"] + BITS["keys"] + BITS["ragged"] + by_rows(0, 1, 2, 3)
+    assert (read["rows"], read["keys"], read["room"]) == (LONGEST, LONGEST, ROOM)
+
+
+def test_examples_in_a_rectangle_and_what_they_share():
+    read = of_examples(["each", "shared", "rows", "each"], varies=("keys",))
+    apart = [each["batch"][0] for each in read["arrays"]]
+    assert apart == [LONGEST * HEADS * FEATURES, 0, HEADS * COLUMNS, LONGEST * HEADS * COLUMNS]
+    assert read["ragged"] == BITS["keys"] + BITS["ragged"] + by_rows(2)
+    assert (read["rows"], read["keys"]) == (ROWS, LONGEST)
+
+
+def test_one_value_a_row_may_lie_one_behind_the_other():
+    read = of_examples(["rows"] * 4, kept="rows", heads=0, varies=("rows",))
+    assert read["sizes"] == [5, 1, 1, 1]
+    assert read["lead"] == [1, 0, 0, 0]
+    bits = BITS["rows"] + BITS["kept"] + BITS["ragged"]
+    assert read["ragged"] == bits + by_rows(0, 1, 2, 3)
+
+
+def test_gradients_of_examples():
+    read = of_examples([*["rows"] * 3, "each", *["rows"] * 3, "each"], gradient=True)
+    assert read["ragged"] == 3 + BITS["ragged"] + by_rows(0, 1, 2, 4, 5, 6)
+    assert read["shared"] == 1
+    apart = [each["batch"][0] for each in read["gradients"]]
+    assert apart == [HEADS * COLUMNS, *[HEADS * FEATURES] * 2, LONGEST * HEADS * COLUMNS]
+
+
+def test_nothing_is_told_of_examples_of_one_length():
+    read = arranged((2,), [[0, "r", "c"]] * 4)
+    assert (read["ragged"], read["room"]) == (0, 0)

@@ -81,6 +81,11 @@ def of_greatest(q, k, v):
     return F.softmax(scores, dim=-1) @ v + scores.max(-1, keepdims=True)
 
 
+def scores_read(q, k, v):
+    scores = q @ k.swapaxes(-1, -2)
+    return F.softmax(scores, dim=-1) @ v + scores.mean(-1, keepdims=True)
+
+
 def sums_read(q, k, v):
     scores = q @ k.swapaxes(-1, -2)
     e = snp.exp(scores - st.lax.stop_gradient(scores.max(-1, keepdims=True)))
@@ -123,7 +128,8 @@ FUNCTIONS = {
     "values of sums": (values_of_sums, 0, 0),
     "weights are read": (weights_read, 0, 0),
     "dropped": (dropped, 0, 0),
-    "scores are read": (of_greatest, 0, 0),
+    "scores are read": (scores_read, 0, 0),
+    "the greatest scores are read": (of_greatest, 1, 0),
     "other axis": (lambda q, k, v: F.softmax(q @ k.swapaxes(-1, -2), dim=0) @ v, 0, 0),
 }
 """Each with the calls in its program, and in that of its derivative where they are known."""

@@ -44,6 +44,7 @@ from stretto._engine.ops.arithmetic import ADD, DIV, SUB
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum, reduce_sum
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.exponential import EXP
+from stretto._engine.ops.fused_attention import FusedAttention
 from stretto._engine.ops.iota import SizeOf
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.reducing.reduce import ReduceMax
@@ -51,6 +52,7 @@ from stretto._engine.ops.varying_sizes import (
     Bucket,
     examples_of_rows,
     for_each_row,
+    starts,
     to_rectangle,
     to_rows,
     too_great,
@@ -464,6 +466,9 @@ class _Packing:
             return
         primitive: Any = equation.primitive
         types = [a.type for a in (*equation.inputs, *equation.outputs)]
+        if isinstance(primitive, FusedAttention):
+            self._attend(equation, primitive)
+            return
         if not any(map(varying, types)) and not asks_for_sizes(primitive):
             if all(map(self._is_shared, equation.inputs)):
                 out = primitive(*map(self._as_shared, equation.inputs))
@@ -488,6 +493,30 @@ class _Packing:
                 outs = self._of_rows(equation, list(map(self._as_shared, equation.inputs)))
                 self.rows.update(zip(equation.outputs, outs, strict=True))
         self.waiting.append(equation)
+
+    def _attend(self, equation: Equation, primitive: FusedAttention) -> None:
+        """Apply attention to all examples at once, where they lie."""
+        (variable,) = self.examples.variables
+        room, most = self.examples.rooms[variable], self.examples.most[variable]
+        has_rows = lambda a: self.examples.room(a.type) is not None
+        forms, values = [], []
+        for a in equation.inputs:
+            shared = not has_rows(a) and self._is_shared(a)
+            forms.append("rows" if has_rows(a) else "shared" if shared else "each")
+            read = self._as_rows if has_rows(a) else self._as_shared if shared else self._as_each
+            values.append(read(a))
+        outs = ["rows" if has_rows(v) else "each" for v in equation.outputs]
+        mapped = (True, *[form != "shared" for form in forms])
+        packed = packed_program(primitive.program, self.examples, mapped, ())
+        lengths = self.sizes[variable]
+        begins = starts(lengths)
+        args = [*values, lengths, begins]
+        program, _, _ = record(
+            lambda *all: (evaluate(packed, [all[-2], *all[:-2]]), None), [x.type for x in args]
+        )
+        fused: Any = primitive.of_examples(program, self.examples.count, most, room, forms, outs)
+        for v, x, form in zip(equation.outputs, fused(*args), outs, strict=True):
+            (self.rows if form == "rows" else self.each)[v] = x
 
     def _by_rows(self, equation: Equation) -> bool:
         """Say if an operation computes rows of the same rows."""

@@ -13,6 +13,7 @@ import numpy as np
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import CARRIED, NOT_LINEAR, ZERO_DERIVATIVE, Primitive
+from stretto._engine.core.program import Atom, Equation
 from stretto._engine.core.types import ArrayType
 
 T = TypeVar("T")
@@ -33,6 +34,10 @@ class StopGradient(Primitive):
         return True
 
     def infer(self, x: ArrayType) -> ArrayType:
+        return x
+
+    def simpler(self, x: Atom, maker: Equation | None) -> Any:
+        """Find the operand itself: derivatives have been taken."""
         return x
 
     def reference(self, x: np.ndarray) -> np.ndarray:

@@ -9,9 +9,11 @@ array of all scores is stored.
 
 - A task has some rows of one pair of matrices; for gradients all that share keys and values, so that
   each sum over rows is taken by one thread, block by block in order. Bits depend on sizes alone.
-- Keys behind the last one that a row may see are left out where their exponentials are zeros: where
-  a row's greatest score is so far above what is put there, and where everything that those zeros
-  would be multiplied by is finite. Otherwise nothing is left out.
+- Keys behind the last one that a row may see, by a causal mask or by one that is the same for all
+  rows, are left out where their exponentials are zeros: where a row's greatest score is so far above
+  what is put there, and where everything that those zeros would be multiplied by is finite. Otherwise
+  nothing is left out.
+- Examples of lengths of their own lie one behind the other, or in a rectangle.
 - Of one to three queries, as in decoding, lanes run along the features, and keys and values are read
   where they lie.
 
@@ -33,8 +35,8 @@ exponentials those of rows.h.
 
 typedef struct {
     const Attention *p;
-    int64_t parts;            /* of the rows of a pair */
-    int64_t causal;           /* the step that hides later keys, if they may be left out; else -1 */
+    int64_t parts, each;      /* of the rows of a pair; the pairs of an example */
+    int64_t causal, ends;     /* the steps that hide the last keys, of each row or of all; else -1 */
     T hidden;                 /* the most that hidden scores become */
     int failed;
 } NAME(AttentionPlan);
@@ -43,22 +45,40 @@ typedef struct {
 /* Where the arrays of a pair begin */
 typedef struct {
     const T *q, *k, *v, *d_out, *out;
-    T *d_q;
-    int64_t lead;
+    T *d_q, *d_k, *d_v;
+    int64_t rows, keys;
+    int64_t lead, end;        /* the end of the keys that rows see at most */
     const void *step[ATTENTION_STEPS];
 } NAME(AttentionPair);
 #define Pair NAME(AttentionPair)
 
-static Pair NAME(attention_pair)(const Attention *p, int64_t index)
+static Pair NAME(attention_pair)(const Plan *plan, int64_t index)
 {
-#define AT(array) ((T *)p->array.data + offset(ATTENTION_AXES, p->batch, p->array.batch, index))
-    Pair pair = {.q = AT(q), .k = AT(k), .v = AT(v), .out = AT(out), .d_out = AT(d_out), .d_q = AT(d_q)};
+    const Attention *p = plan->p;
+    int64_t example = index / plan->each, start = p->starts ? p->starts[example] : 0;
+    int64_t length = p->starts ? p->lengths[example] : 0, moved = start - example;
+    if (start < 0 || length < 0 || length > p->room - start) /* wrong lengths read nothing */
+        start = length = moved = 0;
+#define AT(array, n)                                                              \
+    ((T *)p->array.data + offset(ATTENTION_AXES, p->batch, p->array.batch, index) \
+     + (p->ragged >> n & 1) * moved * p->array.batch[0])
+    Pair pair = {.q = AT(q, 2), .k = AT(k, 3), .v = AT(v, 4), .out = AT(out, 5), .d_out = AT(d_out, 6),
+                 .d_q = AT(d_q, 7), .d_k = AT(d_k, 8), .d_v = AT(d_v, 9)};
 #undef AT
-    pair.lead = offset(ATTENTION_AXES, p->batch, p->lead, index);
+    pair.rows = p->ragged & 1 && length < p->rows ? length : p->rows;
+    pair.keys = p->ragged & 2 && length < p->keys ? length : p->keys;
+    pair.lead = offset(ATTENTION_AXES, p->batch, p->lead, index) + (p->ragged >> 10 & 1) * moved;
     for (int64_t i = 0; i < p->steps; i++) {
         const AttentionArray *array = &p->step[i].array;
         int64_t size = p->step[i].kind == ATTENTION_SELECT ? 1 : sizeof(T);
         pair.step[i] = (const char *)array->data + size * offset(ATTENTION_AXES, p->batch, array->batch, index);
+    }
+    pair.end = pair.keys;
+    if (plan->ends >= 0) {
+        const AttentionStep *step = p->step + plan->ends;
+        const uint8_t *mask = pair.step[plan->ends];
+        while (pair.end && mask[(pair.end - 1) * step->array.column] == step->offset)
+            pair.end--;
     }
     return pair;
 }
@@ -163,13 +183,21 @@ static void NAME(attention_steps_back)(
     }
 }
 
+static int NAME(attention_skips)(const Plan *plan, const Pair *pair)
+{
+    return plan->causal >= 0 || pair->end < pair->keys;
+}
+
 /* The keys, of n from j0 on, that the tile of rows from `row` on sees: whole tiles of them, and all
 where nothing is left out. */
-static int64_t NAME(attention_seen)(const Plan *plan, int whole, int64_t row, int64_t j0, int64_t n)
+static int64_t NAME(attention_seen)(
+    const Plan *plan, int64_t end, int whole, int64_t row, int64_t j0, int64_t n)
 {
     if (whole)
         return n;
-    int64_t seen = up(row + ROWS + plan->p->step[plan->causal].offset, ROWS) - j0;
+    if (plan->causal >= 0 && row + ROWS + plan->p->step[plan->causal].offset < end)
+        end = row + ROWS + plan->p->step[plan->causal].offset;
+    int64_t seen = up(end, ROWS) - j0;
     return seen < 0 ? 0 : seen < n ? seen : n;
 }
 
@@ -286,7 +314,7 @@ static void NAME(attend_few)(void *work, int64_t index)
 {
     Plan *plan = work;
     const Attention *p = plan->p;
-    Pair pair = NAME(attention_pair)(p, index);
+    Pair pair = NAME(attention_pair)(plan, index);
     int64_t width = up(p->columns, LANES);
     T *q = stretto_scratch(SLOT_A, (size_t)(up(p->features, LANES) + PITCH + width) * sizeof(T));
     if (!q) {
@@ -294,13 +322,13 @@ static void NAME(attend_few)(void *work, int64_t index)
         return;
     }
     T *s = q + up(p->features, LANES), *sums = s + PITCH;
-    for (int64_t r = 0; r < p->rows; r++) {
+    for (int64_t r = 0; r < pair.rows; r++) {
         NAME(attention_rows)(pair.q + r * p->q.row, 0, p->q.column, 1, p->features, (T)p->scale, q);
         T most = LEAST, total = 0;
         for (int64_t j = 0; j < width; j++)
             sums[j] = 0;
-        for (int64_t j0 = 0; j0 < p->keys; j0 += KEYS) {
-            int64_t n = p->keys - j0 < KEYS ? p->keys - j0 : KEYS, l = 0;
+        for (int64_t j0 = 0; j0 < pair.keys; j0 += KEYS) {
+            int64_t n = pair.keys - j0 < KEYS ? pair.keys - j0 : KEYS, l = 0;
             NAME(attention_dots)(q, pair.k + j0 * p->k.row, p->k.row, p->features, n, s);
             NAME(attention_steps)(p, &pair, r, j0, n, s);
             T factor = NAME(attention_exponentials)(s, n, &most, &total);
@@ -330,10 +358,10 @@ static int NAME(attend_block)(
         most[i] = LEAST, total[i] = 0;
     for (int64_t j = 0; j < rows * width; j++)
         sums[j] = 0;
-    for (int64_t j0 = 0; j0 < p->keys; j0 += KEYS) {
-        int64_t n = p->keys - j0 < KEYS ? p->keys - j0 : KEYS;
+    for (int64_t j0 = 0; j0 < pair->keys; j0 += KEYS) {
+        int64_t n = pair->keys - j0 < KEYS ? pair->keys - j0 : KEYS;
         for (int64_t i = 0; i < rows; i += ROWS)
-            seen[i / ROWS] = NAME(attention_seen)(plan, whole, r0 + i, j0, n);
+            seen[i / ROWS] = NAME(attention_seen)(plan, pair->end, whole, r0 + i, j0, n);
         if (!seen[(rows - 1) / ROWS])
             break;
         NAME(attention_scores)(q, q_width, rows, keys + j0 * p->features, p->features, seen, s);
@@ -365,28 +393,30 @@ static void NAME(attend)(void *work, int64_t at)
     Plan *plan = work;
     const Attention *p = plan->p;
     int64_t index = at / plan->parts, from = at % plan->parts * TASK_ROWS;
-    int64_t rows = p->rows - from < TASK_ROWS ? p->rows - from : TASK_ROWS;
-    Pair pair = NAME(attention_pair)(p, index);
+    Pair pair = NAME(attention_pair)(plan, index);
+    int64_t rows = pair.rows - from < TASK_ROWS ? pair.rows - from : TASK_ROWS;
     int64_t width = up(p->columns, LANES), q_width = up(p->features, LANES);
-    int64_t all = up(p->keys, PANEL) * p->features;
+    int64_t all = up(pair.keys, PANEL) * p->features;
+    if (rows <= 0)
+        return;
     int copied = width != p->columns || p->v.column != 1 || (rows > IN_PLACE && p->v.row != width);
     T *memory = stretto_scratch(
         SLOT_A, (size_t)(QUERIES * (q_width + PITCH + width)) * sizeof(T));
-    T *keys = stretto_scratch(SLOT_B, (size_t)(all + LANES + (copied ? p->keys * width : 0)) * sizeof(T));
+    T *keys = stretto_scratch(SLOT_B, (size_t)(all + LANES + (copied ? pair.keys * width : 0)) * sizeof(T));
     if (!memory || !keys) {
         plan->failed = 1;
         return;
     }
     T *q = memory, *s = q + QUERIES * q_width, *sums = s + QUERIES * PITCH;
-    NAME(attention_keys)(pair.k, p->k.row, p->k.column, p->keys, p->features, keys);
+    NAME(attention_keys)(pair.k, p->k.row, p->k.column, pair.keys, p->features, keys);
     const T *v = pair.v;
     int64_t v_row = p->v.row;
     if (copied) {
         T *to = keys + up(all, LANES);
-        NAME(attention_rows)(v, v_row, p->v.column, p->keys, p->columns, 1, to);
+        NAME(attention_rows)(v, v_row, p->v.column, pair.keys, p->columns, 1, to);
         v = to, v_row = width;
     }
-    int whole = plan->causal < 0 || !NAME(attention_finite)(v, v_row, p->keys, width);
+    int whole = !NAME(attention_skips)(plan, &pair) || !NAME(attention_finite)(v, v_row, pair.keys, width);
     for (int64_t i = 0; i < rows; i += QUERIES) {
         int64_t high = rows - i < QUERIES ? rows - i : QUERIES;
         NAME(attention_rows)(pair.q + (from + i) * p->q.row, p->q.row, p->q.column, high, p->features,
@@ -417,7 +447,7 @@ static void NAME(gradient_block)(
     for (int64_t r = 0; r < rows && !whole; r++)
         whole = !(b->shift[at + r] - plan->hidden > LIMIT);
     for (int64_t i = 0; i < rows; i += ROWS)
-        seen[i / ROWS] = NAME(attention_seen)(plan, whole, r0 + i, b->j0, b->n);
+        seen[i / ROWS] = NAME(attention_seen)(plan, pair->end, whole, r0 + i, b->j0, b->n);
     int64_t most = seen[(rows - 1) / ROWS];
     if (!most)
         return;
@@ -469,7 +499,9 @@ static void NAME(gradient_task)(void *work, int64_t index)
     Plan *plan = work;
     const Attention *p = plan->p;
     int64_t width = up(p->columns, LANES), q_width = up(p->features, LANES);
-    int64_t all = p->sharing * p->rows, high = KEYS + ROWS, first = index * p->sharing;
+    int64_t high = KEYS + ROWS, first = index * p->sharing;
+    Pair pair = NAME(attention_pair)(plan, first);
+    int64_t rows = pair.rows, all = p->sharing * rows;
     T *memory = stretto_scratch(
         SLOT_A, (size_t)(all * (2 * q_width + width) + 2 * up(all, LANES) + 2 * QUERIES * PITCH) * sizeof(T));
     T *block = stretto_scratch(
@@ -487,13 +519,13 @@ static void NAME(gradient_task)(void *work, int64_t index)
     b.d_v = b.d_k + high * q_width;
     b.s = shift + up(all, LANES), b.d = b.s + QUERIES * PITCH;
     for (int64_t g = 0; g < p->sharing; g++) {
-        Pair pair = NAME(attention_pair)(p, first + g);
-        NAME(attention_rows)(pair.q, p->q.row, p->q.column, p->rows, p->features, (T)p->scale,
-                             q + g * p->rows * q_width);
-        NAME(attention_rows)(pair.d_out, p->d_out.row, p->d_out.column, p->rows, p->columns, 1,
-                             x + g * p->rows * width);
-        for (int64_t r = 0; r < p->rows; r++) {
-            int64_t at = g * p->rows + r, from = pair.lead + r;
+        pair = NAME(attention_pair)(plan, first + g);
+        NAME(attention_rows)(pair.q, p->q.row, p->q.column, rows, p->features, (T)p->scale,
+                             q + g * rows * q_width);
+        NAME(attention_rows)(pair.d_out, p->d_out.row, p->d_out.column, rows, p->columns, 1,
+                             x + g * rows * width);
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t at = g * rows + r, from = pair.lead + r;
             shift[at] = ((const T *)p->shift)[from];
             if (p->beside) {
                 beside[at] = ((const T *)p->beside)[from];
@@ -513,17 +545,17 @@ static void NAME(gradient_task)(void *work, int64_t index)
     }
     for (int64_t j = 0; j < all * q_width; j++)
         d_q[j] = 0;
-    Pair pair = NAME(attention_pair)(p, first);
-    int whole = plan->causal < 0 || !NAME(attention_finite)(q, q_width, all, q_width)
+    pair = NAME(attention_pair)(plan, first);
+    int whole = !NAME(attention_skips)(plan, &pair) || !NAME(attention_finite)(q, q_width, all, q_width)
         || !NAME(attention_finite)(x, width, all, width);
-    for (int64_t j = 0; j < p->keys && !whole; j++) /* whatever their order in memory */
+    for (int64_t j = 0; j < pair.keys && !whole; j++) /* whatever their order in memory */
         for (int64_t l = 0; l < p->features; l++)
             whole |= pair.k[j * p->k.row + l * p->k.column] * 0 != 0;
-    for (int64_t j = 0; j < p->keys && !whole; j++)
+    for (int64_t j = 0; j < pair.keys && !whole; j++)
         for (int64_t l = 0; l < p->columns; l++)
             whole |= pair.v[j * p->v.row + l * p->v.column] * 0 != 0;
-    for (b.j0 = 0; b.j0 < p->keys; b.j0 += KEYS) {
-        b.n = p->keys - b.j0 < KEYS ? p->keys - b.j0 : KEYS;
+    for (b.j0 = 0; b.j0 < pair.keys; b.j0 += KEYS) {
+        b.n = pair.keys - b.j0 < KEYS ? pair.keys - b.j0 : KEYS;
         const T *k = pair.k + b.j0 * p->k.row, *v = pair.v + b.j0 * p->v.row;
         NAME(attention_keys)(k, p->k.row, p->k.column, b.n, p->features, keys);
         NAME(attention_keys)(v, p->v.row, p->v.column, b.n, p->columns, values);
@@ -533,23 +565,19 @@ static void NAME(gradient_task)(void *work, int64_t index)
         for (int64_t j = 0; j < high * width; j++)
             b.d_v[j] = 0;
         for (int64_t g = 0; g < p->sharing; g++) {
-            Pair own = NAME(attention_pair)(p, first + g);
-            for (int64_t r = 0; r < p->rows; r += QUERIES)
-                NAME(gradient_block)(plan, &own, &b, g * p->rows + r, r,
-                                     p->rows - r < QUERIES ? p->rows - r : QUERIES, whole);
+            Pair own = NAME(attention_pair)(plan, first + g);
+            for (int64_t r = 0; r < rows; r += QUERIES)
+                NAME(gradient_block)(plan, &own, &b, g * rows + r, r,
+                                     rows - r < QUERIES ? rows - r : QUERIES, whole);
         }
-        NAME(attention_store)(
-            b.d_k, b.n, p->features,
-            (T *)p->d_k.data + offset(ATTENTION_AXES, p->batch, p->d_k.batch, first) + b.j0 * p->d_k.row,
-            p->d_k.row, p->d_k.column);
-        NAME(attention_store)(
-            b.d_v, b.n, p->columns,
-            (T *)p->d_v.data + offset(ATTENTION_AXES, p->batch, p->d_v.batch, first) + b.j0 * p->d_v.row,
-            p->d_v.row, p->d_v.column);
+        NAME(attention_store)(b.d_k, b.n, p->features, pair.d_k + b.j0 * p->d_k.row, p->d_k.row,
+                              p->d_k.column);
+        NAME(attention_store)(b.d_v, b.n, p->columns, pair.d_v + b.j0 * p->d_v.row, p->d_v.row,
+                              p->d_v.column);
     }
     for (int64_t g = 0; g < p->sharing; g++)
-        NAME(attention_store)(d_q + g * p->rows * q_width, p->rows, p->features,
-                              NAME(attention_pair)(p, first + g).d_q, p->d_q.row, p->d_q.column);
+        NAME(attention_store)(d_q + g * rows * q_width, rows, p->features,
+                              NAME(attention_pair)(plan, first + g).d_q, p->d_q.row, p->d_q.column);
     stretto_forget(SLOT_A);
 }
 
@@ -557,17 +585,20 @@ static void NAME(gradient_task)(void *work, int64_t index)
 
 static Plan NAME(attention_plan)(const Attention *p)
 {
-    Plan plan = {.p = p, .parts = 1, .causal = -1, .hidden = LEAST};
+    Plan plan = {.p = p, .parts = 1, .each = 1, .causal = -1, .ends = -1, .hidden = LEAST};
+    for (int axis = 1; axis < ATTENTION_AXES; axis++)
+        plan.each *= p->batch[axis];
     for (int64_t i = 0; i < p->steps; i++) {
-        int hides = p->step[i].kind == ATTENTION_CAUSAL;
-        if (plan.causal < 0 && hides)
-            plan.causal = i, plan.hidden = (T)p->step[i].constant;
-        else if (plan.causal >= 0 && (hides || p->step[i].kind == ATTENTION_SELECT))
-            plan.hidden = p->step[i].constant > plan.hidden ? (T)p->step[i].constant : plan.hidden;
-        else if (plan.causal >= 0) { /* what is hidden is changed again */
-            plan.causal = -1;
-            break;
-        }
+        const AttentionStep *step = p->step + i;
+        int masks = step->kind == ATTENTION_CAUSAL || step->kind == ATTENTION_SELECT;
+        if (step->kind == ATTENTION_CAUSAL && plan.causal < 0)
+            plan.causal = i;
+        else if (step->kind == ATTENTION_SELECT && plan.ends < 0 && !step->array.row)
+            plan.ends = i;
+        if (!masks) /* what is hidden is changed again */
+            plan.causal = plan.ends = -1, plan.hidden = LEAST;
+        else if (plan.causal + plan.ends > -2 && step->constant > plan.hidden)
+            plan.hidden = (T)step->constant;
     }
     return plan;
 }
@@ -581,18 +612,10 @@ static int NAME(attention_run)(
     return plan->failed ? -1 : 0;
 }
 
-static int64_t NAME(attention_pairs)(const Attention *p)
-{
-    int64_t pairs = 1;
-    for (int axis = 0; axis < ATTENTION_AXES; axis++)
-        pairs *= p->batch[axis];
-    return pairs;
-}
-
 static int NAME(attention)(const XLA_FFI_CallFrame *frame, const Attention *p)
 {
     Plan plan = NAME(attention_plan)(p);
-    int64_t pairs = NAME(attention_pairs)(p);
+    int64_t pairs = p->batch[0] * plan.each;
     if (p->rows <= FEW && p->k.column == 1 && p->v.column == 1)
         return NAME(attention_run)(frame, &plan, pairs, pairs, NAME(attend_few));
     plan.parts = (p->rows + TASK_ROWS - 1) / TASK_ROWS;
@@ -602,7 +625,7 @@ static int NAME(attention)(const XLA_FFI_CallFrame *frame, const Attention *p)
 static int NAME(attention_gradient)(const XLA_FFI_CallFrame *frame, const Attention *p)
 {
     Plan plan = NAME(attention_plan)(p);
-    int64_t pairs = NAME(attention_pairs)(p);
+    int64_t pairs = p->batch[0] * plan.each;
     return NAME(attention_run)(frame, &plan, pairs, pairs / p->sharing, NAME(gradient_task));
 }
 

@@ -222,6 +222,11 @@ typedef struct {
     AttentionArray d_out, d_q, d_k, d_v;
     const void *beside;
     int64_t sharing;        /* how many of the batch share keys and values */
+    /* Examples with lengths of their own lie along the first axis of the batch. Bits of `ragged`: rows
+    are as many as the length; keys are; then for each array from q to d_v, and what is kept of rows,
+    whether its examples lie one behind the other, in room for so many; and one that is always set. */
+    int64_t ragged, room;
+    const int32_t *lengths, *starts;
 } Attention;
 /* Element-wise programs over many arrays: kernels/update.h. Each segment has the arguments that its
 program reads, by number, and the first of its results, which lie one after the other. */

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 8
+#define REVISION 9
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -239,10 +239,10 @@ static int loop(XLA_FFI_CallFrame *frame)
 
 /* Attention and its gradients. The numbers: `batch`, `lead`, sizes, `guarded`, counts of steps,
 whether shifts and totals are results, or for gradients whether there is `beside`, `sharing`, the
-bits of `scale`, and the count of steps with arrays; then arrays as offset and strides, those of
+bits of `scale`, the count of steps with arrays, `ragged` and `room`; then arrays as offset and strides, those of
 steps after what the step is. */
 enum { ATTENTION_ARRAY = 1 + ATTENTION_AXES + 2,
-       ATTENTION_NUMBERS = 2 * ATTENTION_AXES + 10 + 4 * ATTENTION_ARRAY + ATTENTION_STEPS * (3 + ATTENTION_ARRAY),
+       ATTENTION_NUMBERS = 2 * ATTENTION_AXES + 12 + 4 * ATTENTION_ARRAY + ATTENTION_STEPS * (3 + ATTENTION_ARRAY),
        ATTENTION_GRADIENTS = ATTENTION_NUMBERS + 4 * ATTENTION_ARRAY };
 
 static const int64_t *attention_array(
@@ -268,15 +268,19 @@ static int attention_of(XLA_FFI_CallFrame *frame, int gradient)
         p.rows = given[0], p.keys = given[1], p.features = given[2], p.columns = given[3];
         p.guarded = given[4], p.steps = given[5], kept = given[6], p.sharing = given[7];
         memcpy(&p.scale, given + 8, sizeof p.scale);
-        masks = given[9];
-        given += 10;
-        int64_t args_size = 3 + masks + (gradient ? 3 + !kept : 0);
+        masks = given[9], p.ragged = given[10], p.room = given[11];
+        given += 12;
+        int64_t args_size = 3 + masks + (gradient ? 3 + !kept : 0) + 2 * (p.ragged != 0);
         ok = p.steps <= ATTENTION_STEPS && args_size == (int64_t)frame->args.size
             && (gradient ? 3 : 1 + 2 * kept) == (int64_t)frame->rets.size;
     }
     if (!ok)
         return UNFIT;
     int64_t wide = args[0]->dtype == XLA_FFI_DataType_F64, size = wide ? 8 : 4;
+    if (p.ragged) { /* the last operands */
+        p.lengths = args[frame->args.size - 2]->data;
+        p.starts = args[frame->args.size - 1]->data;
+    }
     given = attention_array(given, args[0], size, &p.q);
     given = attention_array(given, args[1], size, &p.k);
     given = attention_array(given, args[2], size, &p.v);

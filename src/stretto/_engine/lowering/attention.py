@@ -11,9 +11,11 @@ import struct
 from collections.abc import Sequence
 
 from stretto._engine.lowering.products import View, row_major
-from stretto._engine.ops.fused_attention import Geometry, Place
+from stretto._engine.ops.fused_attention import Examples, Geometry, Place
 
 _AXES, _STEPS = 4, 4
+_ARRAYS = 8
+"""From queries to the gradient of values."""
 _KINDS = {"multiply": 0, "add": 1, "select": 2, "causal": 3}
 
 
@@ -87,25 +89,30 @@ def numbers(
     # Last of the batch is what shares keys and values, over which their gradients are sums.
     sharing = [g.gradient and more[2].batch[axis] < 0 for axis in range(len(g.batch))]
     lead = [s * g.rows for s in row_major(g.batch).strides]
+    first = 0
+    if g.examples is not None:  # an axis of its own, before all others
+        first, lead[0] = 1, 1 if g.examples.kept else lead[0]
     strides = [[*[array[1][axis] for array in found], lead[axis]] for axis in range(len(g.batch))]
+    of = [(g.batch[a], strides[a], shares) for a, shares in enumerate(sharing)]
     own, shared = [
-        _joined([(g.batch[a], strides[a]) for a, shares in enumerate(sharing) if shares == last])
+        _joined([(size, steps) for size, steps, shares in of[first:] if shares == last])
         for last in (False, True)
     ]
-    axes = [*own, *shared]
-    missing = _AXES - len(axes)
+    missing = _AXES - len(own) - len(shared) - first
     if missing < 0:
         return None
+    none = (1, [0] * (len(found) + 1))
+    axes = [*[each[:2] for each in of[:first]], *[none] * missing, *own, *shared]
     nothing = [0] * (3 + _AXES)
     packed = [
-        [offset, *[0] * missing, *[steps[n] for _, steps in axes], row, column]
+        [offset, *[steps[n] for _, steps in axes], row, column]
         for n, (offset, _, row, column) in enumerate(found)
     ]
     beside = packed[len(order) :]
-    told = [*[1] * missing, *[size for size, _ in axes]]
-    told += [*[0] * missing, *[steps[-1] for _, steps in axes]]
+    told = [*[size for size, _ in axes], *[steps[-1] for _, steps in axes]]
     told += [g.rows, g.keys, g.features, g.columns, int(g.guarded), len(g.steps), int(g.kept)]
     told += [math.prod([size for size, _ in shared]), _bits(g.scale), len(beside)]
+    told += _examples(g.examples)
     result = packed[3] if not g.gradient else nothing if g.kept else packed[4]
     for array in (*packed[:3], result):
         told += array
@@ -116,6 +123,15 @@ def numbers(
     for array in (packed[3], *packed[len(order) - 3 : len(order)]) if g.gradient else ():
         told += array
     return tuple(told)
+
+
+def _examples(examples: Examples | None) -> tuple[int, int]:
+    """Return the kernel's ``ragged`` and ``room``."""
+    if examples is None:
+        return 0, 0
+    ways = [examples.rows, examples.keys, *examples.packed]
+    ways += [False] * (_ARRAYS + 2 - len(ways)) + [examples.kept, True]
+    return sum([way << n for n, way in enumerate(ways)]), examples.room
 
 
 def _joined(axes: Sequence[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:

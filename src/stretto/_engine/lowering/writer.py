@@ -645,6 +645,8 @@ class Writer:
         if not self.has_kernels or self._scalars:
             return None
         count = len([step for step in geometry.steps if step.place])
+        lengths = operands[-2:] if geometry.examples else ()
+        operands = operands[: len(operands) - len(lengths)]
         bases, views = map(list, zip(*map(self._lies, operands), strict=True))
         arrays = views[3 : 3 + count]
         given = views[:3]
@@ -657,7 +659,7 @@ class Writer:
         if found is None:
             return None
         target = "stretto_attention_gradient" if geometry.gradient else "stretto_attention"
-        return self.called_kernel(target, bases, outs, found)
+        return self.called_kernel(target, [*bases, *lengths], outs, found)
 
     def convolution(self, x: Operand, kernel: Operand, attributes: str) -> Operand:
         """Return the convolution of ``x`` with a kernel."""

@@ -168,9 +168,12 @@ class Bucket:
         key = tuple(shape), wanted
         mask = self._masks.get(key)
         if mask is None:
+            outer = self.shape(shape)
             for axis in wanted:
-                index = broadcasted_iota(_INT32, self.shape(shape), axis)
-                here = lt(index, broadcast_in_dim(self.size(shape[axis]), index.shape, ()))
+                # Compared along the one axis, so that a kernel reads a row for each example.
+                index = broadcasted_iota(_INT32, (outer[axis],), 0)
+                along = lt(index, broadcast_in_dim(self.size(shape[axis]), index.shape, ()))
+                here = broadcast_in_dim(along, outer, (axis,))
                 mask = here if mask is None else AND(mask, here)
             self._masks[key] = mask
         return mask

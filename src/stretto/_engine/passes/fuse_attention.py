@@ -380,7 +380,7 @@ class _Attention:
     def call(self, kept: bool) -> Equation:
         """Return attention as one operation; ``kept`` has what gradients need as results."""
         geometry, arrays = self.geometry()
-        demand(_is_worth_it(geometry))
+        demand(is_worth_it(geometry))
         inputs = (self.q.atom, self.k.atom, self.v.atom, *arrays)
         outs = (self.out, self.shift, self.total) if kept else (self.out,)
         return self.graph.call(geometry._replace(kept=kept), inputs, outs)
@@ -409,8 +409,9 @@ class _Gradients:
         """Read ``(x vᵀ + beside) * exponentials``."""
         of, graph = self.of, self.graph
         self.take(e)
-        (total,) = [a for a in e.inputs if a is not of.exp]
-        added = graph.made_by(total, Add)
+        others = [a for a in e.inputs if a is not of.exp]
+        demand(len(others) == 1)
+        added = graph.made_by(others[0], Add)
         self.take(added)
         ways = [a for a in added.inputs if graph.makes_scores(a)]
         demand(len(ways) == 1)
@@ -572,7 +573,8 @@ class _Gradients:
         return self.graph.call(geometry, inputs, outs)
 
 
-def _is_worth_it(g: Geometry) -> bool:
+def is_worth_it(g: Geometry) -> bool:
+    """Say whether there is enough to do for a kernel, and in sizes that it has room for."""
     least, most = _FEATURES
     sizes = g.features, g.columns
     fits = least <= min(sizes) and max(sizes) <= most

@@ -54,6 +54,7 @@ _BARRIERS = "stretto._engine.passes.barriers"
 _SIMPLIFY = "stretto._engine.passes.simplify"
 
 PREPARING = (
+    Pass("fuse_ragged", "kernels", needed=holds_programs),
     Pass(
         "inline_sized_calls",
         needed=holds_programs,

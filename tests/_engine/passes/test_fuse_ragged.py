@@ -1,0 +1,274 @@
+"""Attention of examples that differ in length: what is found, and that values stay."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import stretto as st
+import stretto.numpy as snp
+from stretto import nn
+from stretto._engine.api.graph import make_graph
+from stretto._engine.autodiff.evaluate import evaluate
+from stretto._engine.core.program import check
+from stretto._engine.core.rewriting import written_out
+from stretto._engine.higher_order.sized_call import SizedCall
+from stretto._engine.kernels import kernels
+from stretto._engine.ops.fused_attention import FusedAttention
+from stretto._engine.passes.fuse_ragged import fuse_ragged
+from stretto._engine.passes.prepare import prepare
+
+F = nn.functional
+HEADS, WIDTH = 3, 8
+LENGTHS = (20, 1, 300, 7, 33)
+
+pytestmark = pytest.mark.skipif(kernels is None, reason="needs the kernels")
+
+
+def drawn(*shape, seed=0):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(np.float32)
+
+
+def words(width=HEADS * WIDTH, lengths=LENGTHS, dtype=np.float32):
+    return [drawn(n, width, seed=n).astype(dtype) for n in lengths]
+
+
+def heads_of(x):
+    return x.reshape(x.shape[0], HEADS, WIDTH)
+
+
+def attend(q, k, v, change=lambda scores: scores):
+    scores = snp.einsum("nhd,mhd->hnm", q, k) * 0.3
+    return snp.einsum("hnm,mhd->nhd", F.softmax(change(scores), -1), v)
+
+
+def plain(w, x):
+    q, k, v = [heads_of(x @ w[i]) for i in range(3)]
+    return attend(q, k, v).reshape(x.shape) @ w[3]
+
+
+def causal(w, x):
+    q, k, v = [heads_of(x @ w[i]) for i in range(3)]
+    place = snp.arange(x.shape[0])
+    hide = lambda s: snp.where(place[:, None] >= place, s, -snp.inf)
+    return attend(q, k, v, hide).reshape(x.shape)
+
+
+def far_apart(w, x):
+    """With an array that is added, of the scores' shape."""
+    q, k, v = [heads_of(x @ w[i]) for i in range(3)]
+    place = snp.arange(x.shape[0]) * 1.0
+    return attend(q, k, v, lambda s: s + -0.1 * snp.abs(place[:, None] - place)).reshape(x.shape)
+
+
+def grouped(w, x):
+    """With one head of keys and values for all of queries."""
+    q, (k, v) = heads_of(x @ w[0]), [x @ w[i][:, :WIDTH] for i in (1, 2)]
+    weights = F.softmax(snp.einsum("nhd,md->hnm", q, k), -1)
+    return snp.einsum("hnm,md->nhd", weights, v).reshape(x.shape)
+
+
+def one_head(w, x):
+    return F.softmax((x @ w[0]) @ (x @ w[1]).T, -1) @ (x @ w[2])
+
+
+def pooled(w, x):
+    """Queries that all examples share."""
+    q = heads_of(w[0])
+    return attend(q, heads_of(x @ w[1]), heads_of(x @ w[2])).reshape(w[0].shape)
+
+
+def looked_up(w, x):
+    """Keys and values that all examples share."""
+    return attend(heads_of(x @ w[0]), heads_of(w[1]), heads_of(w[2])).reshape(x.shape)
+
+
+def library(w, x):
+    q, k, v = [heads_of(x @ w[i]).swapaxes(0, 1) for i in range(3)]
+    return F.scaled_dot_product_attention(q, k, v).swapaxes(0, 1).reshape(x.shape)
+
+
+def twice(w, x):
+    return plain(w, x + plain(w, x))
+
+
+FUNCTIONS = {
+    "plain": (plain, 1),
+    "causal": (causal, 1),
+    "far apart": (far_apart, 1),
+    "grouped": (grouped, 1),
+    "one head": (one_head, 1),
+    "pooled": (pooled, 1),
+    "looked up": (looked_up, 1),
+    "library": (library, 1),
+    "twice": (twice, 2),
+}
+"""Each with the calls of the kernel that it makes."""
+
+
+def weights(dtype=np.float32):
+    return (drawn(4, HEADS * WIDTH, HEADS * WIDTH) * 0.3).astype(dtype)
+
+
+def fused(program):
+    calls = [e.primitive for e in program.equations if isinstance(e.primitive, SizedCall)]
+    return sum(isinstance(e.primitive, FusedAttention) for c in calls for e in c.program.equations)
+
+
+def over_all(f):
+    return st.vmap(f, in_axes=(None, 0))
+
+
+def loss_of(f):
+    return lambda w, words: over_all(lambda w, x: (f(w, x) ** 2).sum())(w, words).sum()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_found(name):
+    f, count = FUNCTIONS[name]
+    args = weights(), st.ragged(words())
+    for function, calls in ((over_all(f), 1), (st.grad(loss_of(f), (0, 1)), 2)):
+        program = fuse_ragged(make_graph(function)(*args))
+        check(program)
+        assert fused(program) == calls * count
+        text = st.jit(function).lower(*args).as_text()
+        assert text.count('"stretto_attention') == calls * count
+        with st.config(kernels=False):
+            assert "stretto_" not in st.jit(function).lower(*args).as_text()
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_each_example_is_as_by_itself(name, dtype):
+    f, _ = FUNCTIONS[name]
+    tolerance = 2e-5 if dtype == np.float32 else 1e-12
+    with st.enable_x64(dtype == np.float64):
+        w, xs = weights(dtype), words(dtype=dtype)
+        outs = st.jit(over_all(f))(w, st.ragged(xs))
+        alone = lambda w, x: (f(w, x) ** 2).sum()
+        d_w, slope = st.jit(st.grad(loss_of(f), (0, 1)))(w, st.ragged(xs))
+        d_x = slope.like(st.ragged(xs))
+        total = np.zeros_like(w)
+        with st.config(kernels=False):
+            for i, x in enumerate(xs):
+                for got, expected in ((outs[i], f(w, x)), (d_x[i], st.grad(alone, 1)(w, x))):
+                    most = np.abs(np.asarray(expected)).max()
+                    np.testing.assert_allclose(got, expected, atol=tolerance * most)
+                total += np.asarray(st.grad(alone)(w, x))
+        np.testing.assert_allclose(d_w, total, atol=tolerance * np.abs(total).max())
+
+
+def held(e):
+    return e.primitive.program if isinstance(e.primitive, FusedAttention) else None
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_without_a_kernel_the_operations_are_written(name):
+    f, _ = FUNCTIONS[name]
+    args = weights(), st.ragged(words())
+    for function in (over_all(f), st.grad(loss_of(f), (0, 1))):
+        program = prepare(make_graph(function)(*args))
+        found = [e.primitive for e in program.equations if isinstance(e.primitive, FusedAttention)]
+        assert found
+        for primitive in found:
+            check(primitive.program)
+            assert primitive.geometry.examples.room >= sum(LENGTHS)
+        leaves = [snp.asarray(x) for x in st.tree.leaves(args)]
+        expected = st.jit(partial(evaluate, program))(leaves)
+        with st.config(kernels=False):  # as on other devices
+            outs = st.jit(partial(evaluate, written_out(program, held)))(leaves)
+        for got, e in zip(outs, expected, strict=True):
+            np.testing.assert_allclose(got, e, atol=2e-5 * np.abs(np.asarray(e)).max())
+
+
+def test_a_loss_between_calls():
+    """What the gradient's call is given depends on what the other one gave."""
+
+    def loss(w, words):
+        outs = over_all(plain)(w, words)
+        return snp.log(1 + st.vmap(lambda y: (y**2).sum())(outs).sum())
+
+    w, xs = weights(), words()
+    with st.config(kernels=False):
+        expected = st.jit(st.grad(loss))(w, st.ragged(xs))
+    program = fuse_ragged(make_graph(st.grad(loss))(w, st.ragged(xs)))
+    check(program)
+    assert fused(program) == 2
+    got = st.jit(st.grad(loss))(w, st.ragged(xs))
+    np.testing.assert_allclose(got, expected, atol=2e-5 * np.abs(np.asarray(expected)).max())
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_stays_in_its_example(bad):
+    w, xs = weights(), words()
+    clean = st.jit(over_all(plain))(w, st.ragged(xs))
+    xs[2][-1, 3] = bad
+    outs = st.jit(over_all(plain))(w, st.ragged(xs))
+    assert np.isnan(outs[2]).any()
+    for i in (0, 1, 3, 4):
+        np.testing.assert_array_equal(outs[i], clean[i])
+
+
+def test_lengths_that_are_wrong_read_nothing():
+    """A kernel stays within what it is given, whatever the lengths are."""
+    w, words_ = weights(), st.ragged(words())
+    leaves, structure = st.tree.flatten(words_)
+    (place,) = [i for i, x in enumerate(leaves) if x.dtype == np.int32]
+    for lengths in ([10**9] * 5, [-5, 3, 3, 3, 3], [400, 400, 400, 400, 2**30]):
+        wrong = [*leaves]
+        wrong[place] = snp.asarray(lengths, np.int32)
+        wrong = st.tree.unflatten(structure, wrong)
+        st.block_until_ready(st.jit(over_all(plain))(w, wrong))
+        st.block_until_ready(st.jit(st.grad(loss_of(plain)))(w, wrong))
+
+
+def test_bits_are_those_of_any_number_of_threads():
+    """An example is computed by one thread, in order."""
+    w, xs = weights(), words()
+    both = st.jit(over_all(plain))(w, st.ragged(xs))
+    for i, x in enumerate(xs):
+        alone = st.jit(over_all(plain))(w, st.ragged([x, x[:1]]))
+        np.testing.assert_allclose(both[i], alone[0], atol=1e-6)
+
+
+def weights_read(w, x):
+    weights = F.softmax((x @ w[0]) @ (x @ w[1]).T, -1)
+    return weights @ x + weights.sum()
+
+
+def of_lengths(w, x):
+    """With keys that are as many as twice the elements."""
+    k = snp.concatenate([x @ w[1], x @ w[2]])
+    return F.softmax((x @ w[0]) @ k.T, -1) @ k
+
+
+def over_elements(w, x):
+    """Attention within each element, over its heads."""
+    q, k, v = [heads_of(x @ w[i]) for i in range(3)]
+    return F.softmax(q @ k.swapaxes(1, 2), -1) @ v
+
+
+def narrow(w, x):
+    return F.softmax((x[:, :4] @ w[0][:4]) @ (x @ w[1]).T, -1) @ x[:, :4]
+
+
+@pytest.mark.parametrize("f", [weights_read, of_lengths, over_elements, narrow])
+def test_what_is_not_found_is_left(f):
+    args = weights(), st.ragged(words(lengths=(20, 30, 40)))
+    for function in (over_all(f), st.grad(loss_of(f))):
+        graph = make_graph(function)(*args)
+        assert fuse_ragged(graph) is graph
+
+
+@pytest.mark.parametrize(("most", "found"), [(8, 0), (30, 1)])
+def test_what_is_small_is_left(most, found):
+    args = weights(), st.ragged(words(lengths=(3, 4, most)))
+    assert fused(fuse_ragged(make_graph(over_all(plain))(*args))) == found
+
+
+def test_members_are_left():
+    """Members of an ensemble over ragged examples have calls with two axes."""
+    w, xs = np.stack([weights(), weights() * 2]), st.ragged(words(lengths=(20, 30, 40)))
+    function = st.vmap(over_all(plain), in_axes=(0, None))
+    graph = make_graph(function)(w, xs)
+    assert fuse_ragged(graph) is graph
