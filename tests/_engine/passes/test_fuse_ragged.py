@@ -12,11 +12,13 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.core.rewriting import written_out
+from stretto._engine.core.sizes import SizeVariable, size_of
 from stretto._engine.higher_order.sized_call import SizedCall
 from stretto._engine.kernels import kernels
 from stretto._engine.ops.fused_attention import FusedAttention
-from stretto._engine.passes.fuse_ragged import fuse_ragged
+from stretto._engine.passes.fuse_ragged import _STANDS, _Standing, fuse_ragged
 from stretto._engine.passes.prepare import prepare
+from stretto._engine.passes.tracked_axes import Unlike
 
 F = nn.functional
 HEADS, WIDTH = 3, 8
@@ -110,9 +112,13 @@ def weights(dtype=np.float32):
     return (drawn(4, HEADS * WIDTH, HEADS * WIDTH) * 0.3).astype(dtype)
 
 
+def calls_of(program):
+    return [e.primitive for e in program.equations if isinstance(e.primitive, SizedCall)]
+
+
 def fused(program):
-    calls = [e.primitive for e in program.equations if isinstance(e.primitive, SizedCall)]
-    return sum(isinstance(e.primitive, FusedAttention) for c in calls for e in c.program.equations)
+    inner = [e.primitive for call in calls_of(program) for e in call.program.equations]
+    return sum(isinstance(primitive, FusedAttention) for primitive in inner)
 
 
 def over_all(f):
@@ -130,7 +136,7 @@ def test_what_is_found(name):
     for function, calls in ((over_all(f), 1), (st.grad(loss_of(f), (0, 1)), 2)):
         program = fuse_ragged(make_graph(function)(*args))
         check(program)
-        assert fused(program) == calls * count
+        assert (fused(program), len(calls_of(program))) == (calls * count, 1)
         text = st.jit(function).lower(*args).as_text()
         assert text.count('"stretto_attention') == calls * count
         with st.config(kernels=False):
@@ -193,7 +199,7 @@ def test_a_loss_between_calls():
         expected = st.jit(st.grad(loss))(w, st.ragged(xs))
     program = fuse_ragged(make_graph(st.grad(loss))(w, st.ragged(xs)))
     check(program)
-    assert fused(program) == 2
+    assert (fused(program), len(calls_of(program))) == (2, 4)
     got = st.jit(st.grad(loss))(w, st.ragged(xs))
     np.testing.assert_allclose(got, expected, atol=2e-5 * np.abs(np.asarray(expected)).max())
 
@@ -256,8 +262,9 @@ def narrow(w, x):
 def test_what_is_not_found_is_left(f):
     args = weights(), st.ragged(words(lengths=(20, 30, 40)))
     for function in (over_all(f), st.grad(loss_of(f))):
-        graph = make_graph(function)(*args)
-        assert fuse_ragged(graph) is graph
+        program = fuse_ragged(make_graph(function)(*args))
+        check(program)
+        assert (fused(program), len(calls_of(program))) == (0, 1)
 
 
 @pytest.mark.parametrize(("most", "found"), [(8, 0), (30, 1)])
@@ -272,3 +279,160 @@ def test_members_are_left():
     function = st.vmap(over_all(plain), in_axes=(0, None))
     graph = make_graph(function)(w, xs)
     assert fuse_ragged(graph) is graph
+
+
+def of_both(join):
+    return lambda w, one, other: join(loss_of(plain)(w, one), loss_of(plain)(w, other))
+
+
+@pytest.mark.parametrize(
+    ("function", "before", "after"),
+    [
+        (of_both(lambda a, b: a + b), 4, 2),
+        # The gradient for one reads the loss of the other, whose own reads that of the first.
+        (of_both(lambda a, b: a * b), 4, 3),
+        (of_both(lambda a, b: a * 2 + 0 * b), 4, 2),
+    ],
+)
+def test_calls_are_one_where_nothing_is_between(function, before, after):
+    args = weights(), st.ragged(words()), st.ragged(words(lengths=(4, 5, 60, 7, 8)))
+    graph = make_graph(st.grad(function))(*args)
+    program = fuse_ragged(graph)
+    check(program)
+    assert (len(calls_of(graph)), len(calls_of(program)), fused(program)) == (before, after, 4)
+    got = st.jit(st.grad(function))(*args)
+    with st.config(kernels=False):
+        expected = st.jit(st.grad(function))(*args)
+    most = float(np.abs(np.asarray(expected)).max())
+    np.testing.assert_allclose(got, expected, atol=2e-5 * most)
+
+
+def test_calls_that_wait_for_each_other_stay_apart():
+    """The second reads what is made outside of the first, and a third both."""
+
+    def f(w, words):
+        a = over_all(plain)(w, words)
+        total = st.vmap(lambda y: y.sum())(a).sum()
+        b = st.vmap(lambda y: y * total)(a)
+        more = st.vmap(lambda y: y.sum())(b).sum()
+        return st.vmap(lambda x, y: x * y * more)(a, b)
+
+    args = weights(), st.ragged(words())
+    graph = make_graph(f)(*args)
+    program = fuse_ragged(graph)
+    check(program)
+    assert len(calls_of(program)) == len(calls_of(graph)) == 5
+    got = st.jit(f)(*args)
+    with st.config(kernels=False):
+        expected = st.jit(f)(*args)
+    for g, e in zip(st.tree.leaves(got), st.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(g, e, rtol=2e-3, atol=2e-4 * float(np.abs(np.asarray(e)).max()))
+
+
+# Loops
+
+
+def lstm(w, x):
+    """The last state of a layer, whose products and sums wait for no turn."""
+    inputs = x @ w[0] + w[3][0]
+
+    def step(state, row):
+        h, c = state
+        gates = row + h @ w[1][:, : HEADS * WIDTH]
+        c = F.sigmoid(gates) * c + F.sigmoid(-gates) * snp.tanh(gates)
+        return (snp.tanh(c) * F.sigmoid(gates + 1), c), None
+
+    zeros = snp.zeros(HEADS * WIDTH)
+    return st.lax.scan(step, (zeros, zeros), inputs)[0][0]
+
+
+def backwards(w, x):
+    step = lambda h, row: ((h := snp.tanh(row + h @ w[1])), h * 2)
+    return st.lax.scan(step, snp.zeros(HEADS * WIDTH), x @ w[0], reverse=True)[1]
+
+
+def layers(w, x):
+    """Attention in the body of a loop over layers, whose values are as long as the example."""
+    return st.lax.scan(lambda x, layer: (x + plain(w * layer, x), None), x, snp.arange(1.0, 3.0))[0]
+
+
+def layers_of_loops(w, x):
+    """A loop over elements within one over layers."""
+    return st.lax.scan(lambda x, layer: (x + backwards(w * layer, x), None), x, snp.arange(3.0))[0]
+
+
+LOOPS = {"lstm": lstm, "backwards": backwards, "layers": layers, "layers of loops": layers_of_loops}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_loops_over_examples(name, dtype):
+    f = LOOPS[name]
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    with st.enable_x64(dtype == np.float64):
+        w, xs = weights(dtype) * dtype(0.3), words(dtype=dtype, lengths=(20, 1, 40, 7, 33))
+        alone = lambda w, x: (f(w, x) ** 2).sum()
+        loss = lambda w, r: st.vmap(alone, in_axes=(None, 0))(w, r).sum()
+        program = fuse_ragged(make_graph(st.grad(loss, (0, 1)))(w, st.ragged(xs)))
+        check(program)
+        outs = st.jit(over_all(f))(w, st.ragged(xs))
+        d_w, slope = st.jit(st.grad(loss, (0, 1)))(w, st.ragged(xs))
+        d_x = slope.like(st.ragged(xs))
+        total = np.zeros_like(w)
+        with st.config(kernels=False):
+            for i, x in enumerate(xs):
+                own, own_x = st.grad(alone, (0, 1))(w, x)
+                for got, expected in ((outs[i], f(w, x)), (d_x[i], own_x)):
+                    most = np.abs(np.asarray(expected)).max()
+                    np.testing.assert_allclose(got, expected, atol=tolerance * most)
+                total += np.asarray(own)
+        np.testing.assert_allclose(d_w, total, atol=tolerance * np.abs(total).max())
+
+
+def test_recurrent_layers_are_run_by_a_kernel_both_ways():
+    """Masks are inputs of the steps, and sums over elements are products of all rows at once."""
+    args = weights(), st.ragged(words(lengths=LENGTHS * 2))
+    loss = lambda w, r: st.vmap(lambda w, x: (lstm(w, x) ** 2).sum(), in_axes=(None, 0))(w, r).sum()
+    text = st.jit(st.grad(loss)).lower(*args).as_text()
+    assert text.count('"stretto_loop"') == 2
+    assert "stablehlo.while" not in text
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_stays_in_its_example_in_loops(bad):
+    w, xs = weights() * np.float32(0.3), words()
+    loss = lambda w, r: st.vmap(lambda w, x: (lstm(w, x) ** 2).sum(), in_axes=(None, 0))(w, r).sum()
+    clean = st.jit(st.grad(loss, 1))(w, st.ragged(xs)).like(st.ragged(xs))
+    xs[2][-1, 3] = bad
+    slope = st.jit(st.grad(loss, 1))(w, st.ragged(xs)).like(st.ragged(xs))
+    assert not np.array_equal(slope[2], clean[2])
+    for i in (0, 1, 3, 4):
+        np.testing.assert_array_equal(slope[i], clean[i])
+
+
+def test_sizes_are_known_again_from_numbers():
+    variable = SizeVariable("n", least=1, most=100)
+    size, stands = size_of(variable), _Standing(variable)
+    for n in (size, size * 4, size * 4 - 1, size + 7, size - 300, 5, 0, -3):
+        number = stands.bounds.bound(n) if not isinstance(n, int) else n
+        assert stands.number(number) == n
+    assert stands.number(((_STANDS, 3), [2 * _STANDS], "x", True)) == (
+        (size, 3),
+        [2 * size],
+        "x",
+        True,
+    )
+    with pytest.raises(Unlike):
+        stands.number(_STANDS * _STANDS)
+
+
+def test_other_examples_inside_are_left():
+    """A program that has a call for ragged arrays of its own is not looked at."""
+    inner = st.ragged([drawn(n, 3) for n in (2, 5)])
+
+    def f(w, x):
+        return plain(w, x) + st.vmap(lambda y: y.sum())(inner).sum()
+
+    graph = make_graph(st.grad(loss_of(f)))(weights(), st.ragged(words()))
+    program = fuse_ragged(graph)
+    check(program)

@@ -113,6 +113,7 @@ def in_order(program: Program, calls: Mapping[int, Equation]) -> list[Equation]:
     for place, e in enumerate(equations):
         for v in e.outputs:
             maker[v] = calls.get(place, e)
+    maker.update({v: call for call in calls.values() for v in call.outputs})
     written: dict[int, Equation] = {}  # by identity, in order
 
     def write(e: Equation) -> None:

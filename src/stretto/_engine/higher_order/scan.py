@@ -49,7 +49,8 @@ from stretto._engine.higher_order.narrowed import narrow_body
 from stretto._engine.higher_order.refs import holds_refs, scan_over_refs, scan_writing
 from stretto._engine.higher_order.while_loop import settle_carry, settle_types, with_out_types
 from stretto._engine.ops.broadcast import broadcast_to
-from stretto._engine.ops.comparison import full, lt, select, zeros_like
+from stretto._engine.ops.comparison import lt, select, zeros_like
+from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import move_axis, move_to_front
 
 C = TypeVar("C")
@@ -421,27 +422,23 @@ class Scan(ControlFlow):
         if not is_size(self.length):
             return self._with(body, self.length, consts, carry)(*consts, *carry, *xs)
         most = at.bound(self.length)
-        step = -1 if self.reverse else 1
 
-        def steps(length: Any, *operands: Any) -> Any:
-            consts_, (i, *before), here = split(operands, len(consts), 1 + len(carry))
+        def steps(*operands: Any) -> Any:
+            consts_, before, (goes_on, *here) = split(operands, len(consts), len(carry))
             outs = evaluate(body, [*consts_, *before, *here])
-            goes_on = lt(i, length)
             kept = [
                 select(broadcast_to(goes_on, new.shape), new, old)
                 for new, old in zip(outs[: self.carry], before, strict=True)
             ]
-            return [i + step, *kept, *outs[self.carry :]], None
+            return [*kept, *outs[self.carry :]], None
 
-        length = at.size(self.length)
-        first = full((), most - 1 if self.reverse else 0, _COUNTER)
-        types = [v.type for v in (length, *consts, first, *carry)]
+        # An input of the steps, and no counter that they carry: so a kernel may run them all.
+        goes_on = lt(iota(_COUNTER, most), broadcast_to(at.size(self.length), (most,)))
+        xs = [goes_on, *xs]
+        types = [v.type for v in (*consts, *carry)]
         types += [x.type.with_shape(x.shape[1:]) for x in xs]
         whole, _, _ = record(steps, types)
-        consts = [length, *consts]
-        loop = self._with(whole, most, consts, [first, *carry])
-        _, *outs = loop(*consts, first, *carry, *xs)
-        return tuple(outs)
+        return tuple(self._with(whole, most, consts, carry)(*consts, *carry, *xs))
 
     def _with(
         self, body: Program, length: int, consts: Sequence[Any], carry: Sequence[Any]
