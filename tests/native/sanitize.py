@@ -37,6 +37,7 @@ TESTS = (
     "tests/_engine/eager/test_interpreter.py",
     "tests/_engine/kernels",
     "tests/_engine/lowering/test_writer_elements.py",
+    "tests/_engine/passes/test_fuse_ragged.py",
     "tests/property/test_kernels_storm.py",
     "tests/property/test_rows_storm.py",
     "tests/property/test_attention_storm.py",

@@ -156,6 +156,9 @@ def operands(case: Case) -> list[np.ndarray]:
             seen = random.random(step.shape) < random.choice([0.3, 0.8, 1])
             if random.random() < 0.4:
                 seen[..., random.integers(seen.shape[-2]), :] = False
+            if random.random() < 0.4:  # as of examples that differ in length
+                ends = random.integers(0, seen.shape[-1] + 1, (*seen.shape[:-1], 1))
+                seen = np.arange(seen.shape[-1]) < ends
             found.append(seen)
     if case.special:
         arrays = [a for n, a in enumerate(found) if (a.dtype != bool and n != 3) or n < 3]

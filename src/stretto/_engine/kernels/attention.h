@@ -35,7 +35,7 @@ exponentials those of rows.h.
 
 typedef struct {
     const Attention *p;
-    int64_t parts, each;      /* of the rows of a pair; the pairs of an example */
+    int64_t parts, pairs, each; /* of the rows of a pair; of all; of an example */
     int64_t causal, ends;     /* the steps that hide the last keys, of each row or of all; else -1 */
     T hidden;                 /* the most that hidden scores become */
     int failed;
@@ -48,6 +48,7 @@ typedef struct {
     T *d_q, *d_k, *d_v;
     int64_t rows, keys;
     int64_t lead, end;        /* the end of the keys that rows see at most */
+    int skips;                /* whether any keys may be left out */
     const void *step[ATTENTION_STEPS];
 } NAME(AttentionPair);
 #define Pair NAME(AttentionPair)
@@ -80,6 +81,7 @@ static Pair NAME(attention_pair)(const Plan *plan, int64_t index)
         while (pair.end && mask[(pair.end - 1) * step->array.column] == step->offset)
             pair.end--;
     }
+    pair.skips = plan->causal >= 0 || pair.end < pair.keys;
     return pair;
 }
 
@@ -123,69 +125,39 @@ static int NAME(attention_finite)(const T *x, int64_t row, int64_t rows, int64_t
     return NAME(reduced_plus)(sum) + rest == 0;
 }
 
-/* Do the steps for the scores of a row, from key j0 on. */
+/* Do the steps for the scores of a row, from key j0 on; or go back with the gradient of what they make. */
 static void NAME(attention_steps)(
-    const Attention *p, const Pair *pair, int64_t row, int64_t j0, int64_t n, T *s)
+    const Attention *p, const Pair *pair, int64_t row, int64_t j0, int64_t n, int back, T *s)
 {
-    for (int64_t at = 0; at < p->steps; at++) {
+    for (int64_t k = 0; k < p->steps; k++) {
+        int64_t at = back ? p->steps - 1 - k : k, i = 0;
         const AttentionStep *step = p->step + at;
-        T constant = (T)step->constant;
-        int64_t column = step->array.column, i = 0, first = row * step->array.row + j0 * column;
+        const int64_t column = step->array.column, first = row * step->array.row + j0 * column;
+        const T constant = (T)step->constant, hidden = back ? 0 : constant;
         if (step->kind == ATTENTION_MULTIPLY) {
             for (; i < n; i++)
                 s[i] *= constant;
         } else if (step->kind == ATTENTION_ADD) {
             const T *added = (const T *)pair->step[at] + first;
             if (column == 1)
-                for (; i < n; i++)
+                for (; i < n && !back; i++)
                     s[i] += added[i];
-            for (; i < n; i++)
+            for (; i < n && !back; i++)
                 s[i] += added[i * column];
         } else if (step->kind == ATTENTION_SELECT) {
             const uint8_t *mask = (const uint8_t *)pair->step[at] + first;
             const uint8_t hides = (uint8_t)step->offset;
             if (column == 1)
                 for (; i < n; i++)
-                    s[i] = mask[i] == hides ? constant : s[i];
+                    s[i] = mask[i] == hides ? hidden : s[i];
             for (; i < n; i++)
-                s[i] = mask[i * column] == hides ? constant : s[i];
+                s[i] = mask[i * column] == hides ? hidden : s[i];
         } else {
             i = row + step->offset + 1 - j0;
             for (i = i < 0 ? 0 : i; i < n; i++)
-                s[i] = constant;
+                s[i] = hidden;
         }
     }
-}
-
-/* The same for the gradient of scores: back from that of what steps make of them. */
-static void NAME(attention_steps_back)(
-    const Attention *p, const Pair *pair, int64_t row, int64_t j0, int64_t n, T *d)
-{
-    for (int64_t at = p->steps - 1; at >= 0; at--) {
-        const AttentionStep *step = p->step + at;
-        int64_t column = step->array.column, i = 0, first = row * step->array.row + j0 * column;
-        if (step->kind == ATTENTION_MULTIPLY) {
-            for (; i < n; i++)
-                d[i] *= (T)step->constant;
-        } else if (step->kind == ATTENTION_SELECT) {
-            const uint8_t *mask = (const uint8_t *)pair->step[at] + first;
-            const uint8_t hides = (uint8_t)step->offset;
-            if (column == 1)
-                for (; i < n; i++)
-                    d[i] = mask[i] == hides ? 0 : d[i];
-            for (; i < n; i++)
-                d[i] = mask[i * column] == hides ? 0 : d[i];
-        } else if (step->kind == ATTENTION_CAUSAL) {
-            i = row + step->offset + 1 - j0;
-            for (i = i < 0 ? 0 : i; i < n; i++)
-                d[i] = 0;
-        }
-    }
-}
-
-static int NAME(attention_skips)(const Plan *plan, const Pair *pair)
-{
-    return plan->causal >= 0 || pair->end < pair->keys;
 }
 
 /* The keys, of n from j0 on, that the tile of rows from `row` on sees: whole tiles of them, and all
@@ -330,7 +302,7 @@ static void NAME(attend_few)(void *work, int64_t index)
         for (int64_t j0 = 0; j0 < pair.keys; j0 += KEYS) {
             int64_t n = pair.keys - j0 < KEYS ? pair.keys - j0 : KEYS, l = 0;
             NAME(attention_dots)(q, pair.k + j0 * p->k.row, p->k.row, p->features, n, s);
-            NAME(attention_steps)(p, &pair, r, j0, n, s);
+            NAME(attention_steps)(p, &pair, r, j0, n, 0, s);
             T factor = NAME(attention_exponentials)(s, n, &most, &total);
             if (j0 && factor != 1)
                 for (int64_t j = 0; j < width; j++)
@@ -370,7 +342,7 @@ static int NAME(attend_block)(
             if (!k)
                 continue;
             for (int64_t r = i; r < i + high; r++) {
-                NAME(attention_steps)(p, pair, r0 + r, j0, k, s + r * PITCH);
+                NAME(attention_steps)(p, pair, r0 + r, j0, k, 0, s + r * PITCH);
                 T factor = NAME(attention_exponentials)(s + r * PITCH, k, most + r, total + r);
                 if (j0 && factor != 1)
                     for (int64_t j = 0; j < width; j += LANES)
@@ -416,7 +388,7 @@ static void NAME(attend)(void *work, int64_t at)
         NAME(attention_rows)(v, v_row, p->v.column, pair.keys, p->columns, 1, to);
         v = to, v_row = width;
     }
-    int whole = !NAME(attention_skips)(plan, &pair) || !NAME(attention_finite)(v, v_row, pair.keys, width);
+    int whole = !pair.skips || !NAME(attention_finite)(v, v_row, pair.keys, width);
     for (int64_t i = 0; i < rows; i += QUERIES) {
         int64_t high = rows - i < QUERIES ? rows - i : QUERIES;
         NAME(attention_rows)(pair.q + (from + i) * p->q.row, p->q.row, p->q.column, high, p->features,
@@ -459,7 +431,7 @@ static void NAME(gradient_block)(
         int64_t k = seen[r / ROWS];
         if (!k)
             continue;
-        NAME(attention_steps)(p, pair, r0 + r, b->j0, k, s);
+        NAME(attention_steps)(p, pair, r0 + r, b->j0, k, 0, s);
         for (int64_t i = k; i < up(k, LANES); i++)
             s[i] = LEAST;
         Vec shift = ALL(b->shift[at + r]), beside = ALL(b->beside[at + r]);
@@ -468,7 +440,7 @@ static void NAME(gradient_block)(
             STORE(s + i, e);
             STORE(d + i, (LOAD(d + i) + beside) * e);
         }
-        NAME(attention_steps_back)(p, pair, r0 + r, b->j0, k, d);
+        NAME(attention_steps)(p, pair, r0 + r, b->j0, k, 1, d);
     }
     for (int64_t i = 0; i < rows; i += ROWS)
         NAME(attention_product)(rows - i < ROWS ? (int)(rows - i) : ROWS, b->d + i * PITCH, PITCH, 1,
@@ -546,7 +518,7 @@ static void NAME(gradient_task)(void *work, int64_t index)
     for (int64_t j = 0; j < all * q_width; j++)
         d_q[j] = 0;
     pair = NAME(attention_pair)(plan, first);
-    int whole = !NAME(attention_skips)(plan, &pair) || !NAME(attention_finite)(q, q_width, all, q_width)
+    int whole = !pair.skips || !NAME(attention_finite)(q, q_width, all, q_width)
         || !NAME(attention_finite)(x, width, all, width);
     for (int64_t j = 0; j < pair.keys && !whole; j++) /* whatever their order in memory */
         for (int64_t l = 0; l < p->features; l++)
@@ -588,6 +560,7 @@ static Plan NAME(attention_plan)(const Attention *p)
     Plan plan = {.p = p, .parts = 1, .each = 1, .causal = -1, .ends = -1, .hidden = LEAST};
     for (int axis = 1; axis < ATTENTION_AXES; axis++)
         plan.each *= p->batch[axis];
+    plan.pairs = p->batch[0] * plan.each;
     for (int64_t i = 0; i < p->steps; i++) {
         const AttentionStep *step = p->step + i;
         int masks = step->kind == ATTENTION_CAUSAL || step->kind == ATTENTION_SELECT;
@@ -603,11 +576,10 @@ static Plan NAME(attention_plan)(const Attention *p)
     return plan;
 }
 
-static int NAME(attention_run)(
-    const XLA_FFI_CallFrame *frame, Plan *plan, int64_t pairs, int64_t tasks, Part *part)
+static int NAME(attention_run)(const XLA_FFI_CallFrame *frame, Plan *plan, int64_t tasks, Part *part)
 {
     const Attention *p = plan->p;
-    double work = (double)pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
+    double work = (double)plan->pairs * (double)p->rows * (double)p->keys * (double)(p->features + p->columns);
     stretto_parallel(frame, stretto_threads_for(frame, work), tasks, part, plan);
     return plan->failed ? -1 : 0;
 }
@@ -615,18 +587,16 @@ static int NAME(attention_run)(
 static int NAME(attention)(const XLA_FFI_CallFrame *frame, const Attention *p)
 {
     Plan plan = NAME(attention_plan)(p);
-    int64_t pairs = p->batch[0] * plan.each;
     if (p->rows <= FEW && p->k.column == 1 && p->v.column == 1)
-        return NAME(attention_run)(frame, &plan, pairs, pairs, NAME(attend_few));
+        return NAME(attention_run)(frame, &plan, plan.pairs, NAME(attend_few));
     plan.parts = (p->rows + TASK_ROWS - 1) / TASK_ROWS;
-    return NAME(attention_run)(frame, &plan, pairs, pairs * plan.parts, NAME(attend));
+    return NAME(attention_run)(frame, &plan, plan.pairs * plan.parts, NAME(attend));
 }
 
 static int NAME(attention_gradient)(const XLA_FFI_CallFrame *frame, const Attention *p)
 {
     Plan plan = NAME(attention_plan)(p);
-    int64_t pairs = p->batch[0] * plan.each;
-    return NAME(attention_run)(frame, &plan, pairs, pairs / p->sharing, NAME(gradient_task));
+    return NAME(attention_run)(frame, &plan, plan.pairs / p->sharing, NAME(gradient_task));
 }
 
 #undef Plan

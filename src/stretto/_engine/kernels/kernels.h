@@ -222,9 +222,8 @@ typedef struct {
     AttentionArray d_out, d_q, d_k, d_v;
     const void *beside;
     int64_t sharing;        /* how many of the batch share keys and values */
-    /* Examples with lengths of their own lie along the first axis of the batch. Bits of `ragged`: rows
-    are as many as the length; keys are; then for each array from q to d_v, and what is kept of rows,
-    whether its examples lie one behind the other, in room for so many; and one that is always set. */
+    /* Examples of their own lengths lie along the batch's first axis. Bits of `ragged`: rows are as many;
+    keys; of q to d_v, and shift, whether they lie one behind the other, in `room`; one always set. */
     int64_t ragged, room;
     const int32_t *lengths, *starts;
 } Attention;
