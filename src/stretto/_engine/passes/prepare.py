@@ -61,6 +61,7 @@ PREPARING = (
         home="stretto._engine.higher_order.sized_call",
     ),
     Pass("live", home="stretto._engine.core.rewriting"),
+    Pass("update_whole", "simplify"),
     Pass("factor_dot_sums", "simplify", home=_SIMPLIFY),
     Pass("simplify", "simplify"),
     # Products are gathered before loops are found: a loop that is found has none of its own.
