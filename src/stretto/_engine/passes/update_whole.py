@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
+from stretto._engine.core.program import Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import (
     changed_inside,
     drop_dead,
@@ -134,30 +134,24 @@ class _Parts:
             states.append(more[-1].outputs[0])
             equations += more
             first.update(dict.fromkeys(map(id, more), n))
-        renamed: dict[Atom, Atom] = {self.join.outputs[0]: states[-1]}
         written: list[Equation] = []
-        parts: dict[Any, dict[int, Any]] = {part.update.outputs[0]: {} for part in self.parts}
-        index = {part.update.outputs[0]: part.index for part in self.parts}
+        index: dict[Any, int] = {part.update.outputs[0]: part.index for part in self.parts}
+        taken: dict[Any, Any] = {}
+        last = len(self.parts)
+
+        def read(a: Any, state: int) -> Any:
+            if a is self.join.outputs[0]:
+                return states[-1]
+            if a in index and (a, state) not in taken:
+                written.extend(self._read(states[state], index[a], a))
+                taken[a, state] = written[-1].outputs[0]
+            return taken.get((a, state), a)
+
         for e in equations:
-            reads = []
-            for a in e.inputs:
-                if a not in parts:
-                    reads.append(renamed.get(a, a))
-                    continue
-                state = first.get(id(e), len(self.parts))
-                if state not in parts[a]:
-                    more = self._read(states[state], index[a], a)
-                    written += more
-                    parts[a][state] = more[-1].outputs[0]
-                reads.append(parts[a][state])
-            written.append(Equation(e.primitive, reads, e.outputs, e.place))
-        outputs = []
-        for a in self.program.outputs:
-            if a in parts:
-                more = self._read(states[-1], index[a], a)
-                written += more
-                a = more[-1].outputs[0]
-            outputs.append(renamed.get(a, a))
+            state = first.get(id(e), last)
+            inputs = [read(a, state) for a in e.inputs]
+            written.append(Equation(e.primitive, inputs, e.outputs, e.place))
+        outputs = [read(a, last) for a in self.program.outputs]
         program = Program(self.program.inputs, written, outputs, self.program.name)
         return drop_dead(with_equations(program, in_order(program, {})))
 
