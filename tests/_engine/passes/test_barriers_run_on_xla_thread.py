@@ -106,20 +106,20 @@ def product_in_a_branch(x, y):
 @pytest.mark.parametrize(
     ("f", "shapes", "is_added"),
     [
-        (product, [(128, 128), (128, 64)], True),
-        (product, [(127, 128), (128, 64)], False),  # just too little work to wait for
-        (st.jit(product), [(128, 128), (128, 64)], True),
-        (product_in_a_branch, [(128, 128), (128, 64)], True),
-        (lambda x, y: st.lax.conv(x, y, (1, 1), "SAME"), [(4, 8, 32, 32), (8, 8, 3, 3)], True),
+        (product, [(512, 256), (256, 128)], True),
+        (product, [(511, 256), (256, 128)], False),  # just too little work to wait for
+        (st.jit(product), [(512, 256), (256, 128)], True),
+        (product_in_a_branch, [(512, 512), (512, 64)], True),
+        (lambda x, y: st.lax.conv(x, y, (1, 1), "SAME"), [(16, 16, 32, 32), (16, 16, 3, 3)], True),
         # No kernel of ours is called, so XLA sees all there is.
         (snp.cumsum, [(1 << 20,)], False),
         (st.jit(snp.sort), [(1 << 20,)], False),
         # It sees enough beside the call: what is in other calls as well, a loop once.
-        (lambda x, y, z: (x @ y, -z), [(128, 128), (128, 64), (1023,)], True),
-        (lambda x, y, z: (x @ y, -z), [(128, 128), (128, 64), (1024,)], False),
+        (lambda x, y, z: (x @ y, -z), [(512, 256), (256, 128), (1023,)], True),
+        (lambda x, y, z: (x @ y, -z), [(512, 256), (256, 128), (1024,)], False),
         (
             lambda x, y, z: (x @ y, st.jit(snp.sin)(z), 2 * z),
-            [(128, 128), (128, 64), (512,)],
+            [(512, 256), (256, 128), (512,)],
             False,
         ),
     ],

@@ -14,7 +14,7 @@ from stretto._engine.core.program import check
 from stretto._engine.kernels import kernels
 from stretto._engine.lowering import stablehlo
 from stretto._engine.ops.fused_updates import FusedUpdates
-from stretto._engine.passes.fuse_updates import fuse_updates, gather_updates
+from stretto._engine.passes.fuse_updates import fuse_alone, fuse_updates, gather_updates
 from stretto._engine.passes.prepare import prepare
 
 SHAPES = [(300, 40), (40,), (7, 3, 3), (1,), (), (33, 65), (64, 32, 3, 3), (20000,), (0, 3)]
@@ -426,3 +426,74 @@ def test_arrays_of_the_program_s_own_that_end_in_the_call(f, ends):
     (call,) = [e for e in program.equations if isinstance(e.primitive, FusedUpdates)]
     made = next(e.outputs[0] for e in program.equations if e.primitive.name == "cumsum")
     assert call.primitive.ending == ({call.inputs.index(made)} if ends else set())
+
+
+# Programs that do nothing else
+
+
+def hardswish(x):
+    return x * snp.minimum(snp.maximum(x + 3, 0), 6) / 6
+
+
+ALONE = {
+    "relu": (lambda x, y: snp.maximum(x, 0), True),
+    "hardswish": (lambda x, y: hardswish(x), True),
+    "two results": (lambda x, y: (x + y * 2, snp.where(x > y, x, -y)), True),
+    "exponential": (lambda x, y: x / (1 + snp.exp(-x)), True),
+    "gradient": (st.grad(lambda x, y: (snp.maximum(x, 0) * y).sum()), True),
+    "turned": (lambda x, y: (x.T * 2 + y.T).T, False),
+    "one number": (lambda x, y: x * y[0, 0], False),
+    "a row": (lambda x, y: x * y[0], False),
+    "a sum": (lambda x, y: x * y + y.sum(), False),
+    "a tangent": (lambda x, y: snp.tan(x) * y, False),
+    "a product": (lambda x, y: (x @ y.T) * 2, False),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("shape", [(64, 100), (8, 16, 7, 7), (9000,), (200, 300)])
+def test_small_programs_of_nothing_else_are_one_call(name, shape):
+    f, alone = ALONE[name]
+    if "product" in name and len(shape) != 2:
+        shape = (64, 100)
+    if len(shape) == 1 and name in ("one number", "a row", "turned"):
+        shape = (90, 100)
+    args = arrays(1, [shape, shape])
+    program = fuse_alone(prepare(make_graph(f)(*args)))
+    check(program)
+    is_alone = all(isinstance(e.primitive, FusedUpdates) for e in program.equations)
+    assert is_alone == alone
+    args[0][0], args[0].flat[-1] = np.nan, np.inf
+    with st.config(kernels=False):
+        expected = st.jit(f)(*args)
+    if alone:
+        close(st.jit(f)(*args), expected, 2e-6)
+
+
+@pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (1 << 17, 1), (131073, 0)])
+def test_sizes_of_programs_that_are_one_call(elements, alone):
+    program = fuse_alone(prepare(make_graph(lambda x: x * 2 + 1)(np.ones(elements, np.float32))))
+    assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
+
+
+@pytest.mark.parametrize(("count", "alone"), [(64, 1), (65, 0)])
+def test_operations_of_programs_that_are_one_call(count, alone):
+    def f(x):
+        for n in range(count):
+            x = x + 1.0 if n % 2 else x * 0.5
+        return x
+
+    program = fuse_alone(make_graph(f)(np.ones(5000, np.float32)))
+    assert len(program.equations) == 1 if alone else count
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_bodies_of_loops_are_left_to_xla():
+    """A turn of a loop is too short for a call."""
+    loop = lambda x: st.lax.fori_loop(0, 9, lambda i, x: x * 0.5 + 1, x)
+    assert "stretto_update" not in st.jit(loop).lower(np.ones(5000, np.float32)).as_text()
+    plain = st.jit(lambda x: x * 0.5 + 1).lower(np.ones(5000, np.float32)).as_text()
+    assert "stretto_update" in plain
+    with st.config(kernels=False):
+        plain = st.jit(lambda x: x * 0.5 + 1).lower(np.ones(5000, np.float32)).as_text()
+    assert "stretto_update" not in plain

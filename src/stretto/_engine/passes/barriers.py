@@ -68,8 +68,9 @@ _MOVING = (Gather, DynamicSlice, Select, Concatenate, OptimizationBarrier)
 """The same holds here, and the kernels that do it leave the bits as they are."""
 
 
-_MUCH_WORK = 1 << 20
-"""Multiply-adds that take some ten microseconds, of a program whose caller should not wait."""
+_MUCH_WORK = 1 << 24
+"""Multiply-adds that take some hundred microseconds, of a program whose caller should not wait:
+another thread takes 20 to 50 to begin, and the caller to hear of its end."""
 
 
 def barrier_before_choices(program: Program) -> Program:

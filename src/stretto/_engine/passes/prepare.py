@@ -81,6 +81,7 @@ PREPARING = (
 FINISHING = (
     Pass("barrier_before_choices", home=_BARRIERS),
     Pass("store_beside_copies", home=_BARRIERS),
+    Pass("fuse_alone", "kernels", platform="cpu", home="stretto._engine.passes.fuse_updates"),
     Pass("run_on_xla_thread", platform="cpu", home=_BARRIERS),
 )
 PLANNED = (
