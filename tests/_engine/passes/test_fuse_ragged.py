@@ -436,3 +436,22 @@ def test_other_examples_inside_are_left():
     graph = make_graph(st.grad(loss_of(f)))(weights(), st.ragged(words()))
     program = fuse_ragged(graph)
     check(program)
+
+
+def test_what_is_done_to_results_of_all_examples_is_another_operation():
+    """The axes of all examples' arrays are not those of one's."""
+
+    def of_one(w, x):
+        table = x.T @ plain(w, x)
+        return table, table.max(1)
+
+    def f(w, words):
+        table, most = st.vmap(of_one, in_axes=(None, 0))(w, words)
+        other = table.max(1)  # over the first axis of each table
+        return st.vmap(lambda x, a, b: (x * 2, a - b))(words, other, most)[1]
+
+    args = weights(), st.ragged(words())
+    got = st.jit(f)(*args)
+    for i, x in enumerate(words()):
+        table, most = of_one(args[0], x)
+        np.testing.assert_allclose(got[i], np.asarray(table).max(0) - most, rtol=1e-4, atol=1e-4)

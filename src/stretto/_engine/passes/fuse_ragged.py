@@ -162,7 +162,9 @@ class _Together:
         """Of each set, the results that are read outside: what they are inside, and outside; and
         whether they are added up."""
         self._inside: dict[Any, Any] = {}
-        """What values outside are inside."""
+        """What results of calls are inside."""
+        self._alike: dict[Any, Any] = {}
+        """What other values outside are inside, of those that all examples share."""
         self._entered: dict[Any, Any] = {}
         self._seen: dict[Any, Sequence[Any]] = {}
         """The results of operations on the same values, which are done once."""
@@ -174,9 +176,9 @@ class _Together:
         for n, e in enumerate(program.equations):
             if n in sets:
                 self._add(e, sets[n], read)
-            elif _is_done_once(e.primitive):
-                key = (e.primitive, *[self._name(self._inside.get(a, a)) for a in e.inputs])
-                self._inside.update(zip(e.outputs, self._seen.get(key, ()), strict=False))
+            elif _is_done_once(e.primitive) and self._inside.keys().isdisjoint(e.inputs):
+                key = (e.primitive, *[self._name(self._alike.get(a, a)) for a in e.inputs])
+                self._alike.update(zip(e.outputs, self._seen.get(key, ()), strict=False))
                 self._beside.setdefault(key, e.outputs)
 
     def _add(self, call: Equation, n: int, read: set[Any]) -> None:
@@ -185,7 +187,7 @@ class _Together:
         known: dict[Any, Any] = {}
         marks = primitive.over[0][1:]
         for v, a, mapped in zip(_program_of(call).inputs, call.inputs[1:], marks, strict=True):
-            same = self._inside.get(a)
+            same = self._inside.get(a, self._alike.get(a))
             is_known = same is not None and same.type == v.type
             known[v] = same if is_known else self._enter(a, v, mapped)
         for e in _program_of(call).equations:
@@ -235,8 +237,8 @@ class _Together:
         except Unlike:
             return False
         self.parts = parts
-        self.results = [[(stand.back(stand.atom(a)), v, added) for a, v, added in each]
-                        for each in self.results]  # fmt: skip
+        outs = iter([*map(stand.back, found.outputs)])
+        self.results = [[(next(outs), v, added) for _, v, added in each] for each in self.results]
         return True
 
     def _part(self, e: Equation, true: Mapping[int, Equation], stand: _Standing) -> _Part:
