@@ -59,7 +59,7 @@ DIFFERENT = {
         Scan ShardMap SizedCall UserPrimitive While WithRule
     """,
     "reducible": """
-        BroadcastInDim Reshape Transpose
+        BroadcastInDim Reshape StopGradient Transpose
     """,
     "chooses": """
         Clamp Max Min Select
