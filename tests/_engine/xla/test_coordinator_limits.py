@@ -170,3 +170,10 @@ def test_a_port_where_nobody_listens():
     assert port > 0
     with coordinator.listening("127.0.0.1", port) as server:
         assert server.getsockname() == ("127.0.0.1", port)
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="needs sockets of both versions")
+def test_all_addresses_of_version_6_are_all_of_version_4_too():
+    with coordinator.listening("::", 0) as server:
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, server.getsockname()[1]), timeout=60).close()
