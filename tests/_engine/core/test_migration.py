@@ -3,6 +3,8 @@
 import copy
 import pickle
 import re
+import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -381,6 +383,22 @@ def test_keywords_of_optimizers():
         optim.adam(0.1, weight_decay=0.1)
     with pytest.raises(TypeError, match="'betas'; its entries are b1 and b2 here"):
         optim.adamw(0.1, betas=(0.9, 0.99))
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_what_is_of_pytorch_s_classes(imported, monkeypatch):
+    """Those of its packages, and those derived from them, once it is imported."""
+    if imported:
+        monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    else:
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+    of_pytorch = type("Linear", (), {"__module__": "torch.nn.modules.linear"})
+    derived = type("Derived", (of_pytorch,), {})
+    other = type("Other", (), {"__module__": "torchlike.nn"})
+    for kind in (of_pytorch, derived, other):
+        whose = "PyTorch's " if imported and kind is not other else ""
+        with pytest.raises(TypeError, match=f"got {whose}{kind.__name__}"):
+            nn.Sequential(kind())
 
 
 def test_pytorchs_modules_and_functions():

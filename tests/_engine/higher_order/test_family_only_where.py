@@ -280,6 +280,23 @@ def test_routed_examples_of_what_has_a_rule(compiled, monkeypatch):
     )
 
 
+@ways
+def test_a_solver_in_a_branch(compiled):
+    """Newton's method for the square root, which goes to and fro at -3."""
+
+    def newton(f, x):
+        return st.lax.while_loop(
+            lambda r: snp.abs(f(r)) > 1e-4, lambda r: r - f(r) / (2 * r), snp.ones_like(x)
+        )
+
+    def root(x):
+        return st.lax.custom_root(lambda r: r * r - x, x, newton, lambda g, y: y / g(1.0))
+
+    f = st.vmap(lambda x: st.lax.cond(x > 0, root, lambda x: x, x))
+    x = np.array([4.0, -3.0, 9.0], np.float32)
+    np.testing.assert_allclose(run(f, compiled)(x), [2, -3, 3], rtol=1e-3)
+
+
 def test_what_has_no_such_loop_is_as_it_was():
     plain = st.make_graph(lambda x: st.lax.fori_loop(0, 3, lambda i, c: c + i, x))(1)
     assert not has_open_loop(plain)
