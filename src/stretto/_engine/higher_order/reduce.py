@@ -282,10 +282,11 @@ class Reduce(Combination):
         if is_size(n):
             return self.one_by_one(*args)
         while n > 1:
-            last = [slice_in_dim(x, n - n % 2, n) for x in lines]
-            pairs = [slice_in_dim(x, i, n - n % 2, 2) for i in (0, 1) for x in lines]
+            even = n - n % 2
+            last = [slice_in_dim(x, even, n) for x in lines]
+            pairs = [slice_in_dim(x, i, even, 2) for i in (0, 1) for x in lines]
             lines = self.combine(*pairs)
-            if n % 2:
+            if even < n:
                 lines = [concatenate([x, end], 0) for x, end in zip(lines, last, strict=True)]
             n = lines[0].shape[0]
         return self.combine(*outs, *[reshape(x, shape) for x in lines])

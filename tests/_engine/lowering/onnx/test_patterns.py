@@ -583,6 +583,8 @@ MEANS = [
     (split_mean([6, 64], [1]), IMAGES, ["Reshape", "ReduceMean"]),
     (split_mean([2, 1, 3, 64], [3]), IMAGES, ["Reshape", "ReduceMean"]),
     (split_mean([384], [0]), IMAGES, ["ReduceMean"]),
+    (split_mean([2, 3, 8, 1, 8], [3, 4]), IMAGES, ["ReduceMean"]),
+    (split_mean([2, 3, 8, 8, 1], [4]), IMAGES, ["Reshape", "ReduceMean"]),
 ]  # fmt: skip
 
 

@@ -174,7 +174,7 @@ def _mean_of_split(s: Any, node: Node) -> Found:
     if any(d < last for d in axes if split[d] != 1):
         return False
     at = 0
-    for d in range(len(shape) + 1):
+    for d in range(len(shape)):
         if [n for n in shape[:d] if n != 1] == kept:
             at = d
             break
