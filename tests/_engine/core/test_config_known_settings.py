@@ -162,6 +162,18 @@ def test_words_of_the_environment(monkeypatch, name, text, value):
         assert (type(found), found) == (type(value), value)
 
 
+def test_ranks_are_checked_from_the_beginning_behind_a_block_that_allows_them():
+    """Where operators meet different ranks they keep a short way, unless these are checked."""
+    code = """import stretto.numpy as snp
+x, y = snp.ones((2, 3)), snp.ones(3)
+with config(numpy_rank_promotion="allow"):
+    print((x + y + y).sum())
+x + y"""
+    done = in_environment(code, STRETTO_NUMPY_RANK_PROMOTION="raise")
+    assert done.stdout.strip() == "18.0"
+    assert "numpy_rank_promotion is 'raise'" in done.stderr
+
+
 def test_bad_values_in_the_environment():
     done = in_environment("", STRETTO_ENABLE_X64="maybe")
     assert "STRETTO_ENABLE_X64 must be one of False, True; got 'maybe'" in done.stderr

@@ -93,8 +93,12 @@ def _rows(shape: tuple[int, ...], edge: int) -> int:
 
 def deleted_text(x: Array) -> str:
     """Return the ``repr`` of an array that was deleted or donated."""
+    return f"<Array {x.type}, {_fate(x)}>"
+
+
+def _fate(x: Array) -> str:
     function = x._buffer.function
-    return f"<Array {x.type}, {'deleted' if function is None else f'donated to {function}'}>"
+    return "deleted" if function is None else f"donated to {function}"
 
 
 # Samples: a few elements, read where they lie on the CPU
@@ -205,7 +209,7 @@ def card_of(x: Array) -> Card:
     type = x.type
     facts = [f"{type!r}{', weak' if type.weak_type else ''}"]
     if x.is_deleted():
-        return Card("Array", (*facts, deleted_text(x).rsplit(", ", 1)[1].rstrip(">")))
+        return Card("Array", (*facts, _fate(x)))
     facts.append(size(bytes_of(type)))
     sharding = sharding_if_any(x)
     if sharding is not None:

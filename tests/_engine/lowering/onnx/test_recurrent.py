@@ -329,12 +329,13 @@ class TestEnsembles:
         for exact in (True, False):
             assert "Scan" not in agrees(ensemble, X, dynamic_axes={0: "time"}, exact=exact)
 
-    def test_with_states_of_their_own(self):
-        members = [nn.LSTM(DEEP, SIZE) for _ in range(3)]
+    @pytest.mark.parametrize("count", [2, 3])
+    def test_with_states_of_their_own(self, count):
+        members = [nn.LSTM(DEEP, SIZE) for _ in range(count)]
         stacked = st.tree.map(lambda *p: snp.stack(p), *members)
         f = lambda x, h, c: st.vmap(lambda m, a, b: m(x, (a, b)))(stacked, h, c)
         for exact in (True, False):
-            agrees(f, X, normal(3, 1, BATCH, SIZE), normal(3, 1, BATCH, SIZE), exact=exact)
+            agrees(f, X, normal(count, 1, BATCH, SIZE), normal(count, 1, BATCH, SIZE), exact=exact)
 
 
 # Cells in other words, and what is a cell but for one place
