@@ -133,6 +133,12 @@ def the_other_way_round(ws, ds):
     ]
 
 
+def chosen_by_one(ws, ds):
+    """By one truth for all elements, an operand as it is, which is a result, too."""
+    up = ws[4] > 0
+    return up, [st.lax.select(up, w - 0.1 * d, w) for w, d in zip(ws, ds, strict=True)]
+
+
 @pytest.mark.parametrize(
     "f",
     [
@@ -143,6 +149,7 @@ def the_other_way_round(ws, ds):
         the_other_way_round,
         with_numbers,
         of_other_shapes,
+        chosen_by_one,
     ],
 )
 def test_other_updates(f):

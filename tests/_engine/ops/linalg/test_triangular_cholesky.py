@@ -70,6 +70,18 @@ def test_an_update_is_the_factor_of_the_sum(kind):
     assert (np.diagonal(u, 0, 1, 2).real > 0).all()
 
 
+@pytest.mark.parametrize("corner", [0.0, 0.6])
+def test_an_update_of_a_matrix_that_is_not_definite(corner):
+    """The first row stays where it and the vector begin with 0, and is turned elsewhere."""
+    r = np.array([[corner, 3.0], [0.0, 2.0]], np.float32)
+    w = np.array([corner and 0.8, 1.0], np.float32)
+    for f in (cholesky_update, st.jit(cholesky_update)):
+        u = np.asarray(f(r, w))
+        np.testing.assert_allclose(u.T @ u, r.T @ r + np.outer(w, w), rtol=1e-6)
+        if not corner:
+            np.testing.assert_allclose(u[0], [0, 3])
+
+
 def test_an_update_of_nothing():
     for f in (cholesky_update, st.jit(cholesky_update)):
         np.testing.assert_array_equal(f(snp.zeros((2, 2)), snp.zeros(2)), np.zeros((2, 2)))
