@@ -239,3 +239,14 @@ def test_what_is_not_used_is_not_passed_on_another_device_either():
     entry, of_asked = entry_of(f), entry_of(asked)
     assert [*entry._on] == [(there,) * 3] and entry.executable is None
     assert not of_asked._on and of_asked.executable is not None
+
+
+@pytest.mark.devices
+def test_a_result_with_the_memory_of_a_donated_argument_lies_where_that_does():
+    mesh = st.make_mesh((8,), ("d",))
+    apart, whole = [st.sharding.NamedSharding(mesh, st.P(*axes)) for axes in (("d",), ())]
+    x, y = st.device_put(snp.arange(8.0), apart), st.device_put(snp.ones(8), whole)
+    f = lambda x, y: y + x.sum()
+    assert st.jit(f)(x, y).sharding.is_equivalent_to(whole, 1)
+    out = st.jit(f, donate_argnums=0)(x, y)
+    assert out.sharding.is_equivalent_to(apart, 1) and out.tolist() == [29.0] * 8
