@@ -39,6 +39,16 @@ def test_each_signature_has_one(options, put, kind):
         assert hasattr(y, "_sharding") == (put is on_mesh)
 
 
+def test_arguments_by_name_that_lie_on_a_mesh():
+    """The program reads the second alone, which the calls that are known give as it lies."""
+    with st.config(interpret_small=False, compile_in_background=False):
+        f = st.jit(lambda x, *, y: 2 * y + 1)
+        for _ in range(3):
+            y = f(snp.asarray(X), y=on_mesh(X))
+            np.testing.assert_array_equal(np.asarray(y), 2 * X + 1)
+    assert type(runner_of(f)) is PlacedRunner
+
+
 def test_small_programs_are_interpreted():
     with st.config(interpret_small=True):
         f = st.jit(lambda x: 2 * x + 1)
