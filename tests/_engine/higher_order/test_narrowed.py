@@ -103,6 +103,7 @@ KEPT = {
 @pytest.mark.parametrize("name", KEPT)
 def test_other_choices_stay(name):
     program, new = both(KEPT[name], X, 2)
+    assert largest(new) == largest(program) == N
     for i in range(8):
         args = [snp.asarray(X), snp.asarray(i)]
         for got, want in zip(evaluate(new, args), evaluate(program, args), strict=True):
