@@ -49,6 +49,8 @@ def test_padding_is_found_and_replaced():
     np.testing.assert_array_equal(at.filled(x, type, -1)[3:], np.full((2, 4), -1))
     np.testing.assert_array_equal(at.filled(x, type, -1)[:3], x[:3])
     assert at.filled(x, type, -1, (1,)) is x and at.inside((3, 4)) is None
+    # All that fills an array of this shape shares one mask.
+    assert at.inside(type.shape) is at.inside(type.shape, (0,)) is not at.inside((N, 5))
 
 
 def test_windows_at_starts_that_are_values():
