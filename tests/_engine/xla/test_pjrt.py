@@ -374,3 +374,11 @@ def test_profiles_are_named_and_have_no_calls_of_python(monkeypatch):
     made = SimpleNamespace(ProfileOptions=SimpleNamespace, ProfilerSession=vars)
     monkeypatch.setattr(pjrt, "profiler", lambda: made)
     assert pjrt.start_profile("name") == {"python_tracer_level": 0, "session_id": "name"}
+
+
+def test_hlo_takes_arguments_and_gives_results_one_by_one():
+    lowered = st.jit(lambda x, y: (x + y[0], y)).lower(snp.ones(3), snp.ones(2))
+    text = pjrt.hlo_of_text(lowered.as_text())
+    assert "{(f32[3]{0}, f32[2]{0})->(f32[3]{0}, f32[2]{0})}" in text
+    one = pjrt.hlo_of_text(st.jit(snp.sin).lower(snp.ones(3)).as_text())
+    assert "{(f32[3]{0})->f32[3]{0}}" in one and "tuple" not in one
