@@ -66,6 +66,12 @@ def test_what_stays(f):
     assert after is before
 
 
+@pytest.mark.parametrize(("channels", "stays"), [(32, False), (31, True)])
+def test_from_4096_elements_on(channels, stays):
+    before, after = joined(lambda x, a: abs(x * a), X[:, :channels, :, :8], A[:channels])
+    assert (after is before) is stays
+
+
 def test_axes_of_one_element_are_part_of_any_group():
     x = X.reshape(2, 64, 8, 1, 9)
     _, after = joined(lambda x, a: (x * a[..., None]).sum((3,)), x, A)

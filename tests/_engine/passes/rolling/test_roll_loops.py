@@ -13,7 +13,7 @@ from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import Program, check
 from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.passes.prepare import prepare
-from stretto._engine.passes.rolling.roll_loops import roll_loops
+from stretto._engine.passes.rolling.roll_loops import roll_all_loops, roll_loops
 
 
 def array(*shape, seed=0):
@@ -74,6 +74,12 @@ def test_a_chain_of_products():
     assert [e.primitive.name for e in after.equations] == ["scan"]
     assert lengths(after) == [50]
     assert lengths(rolled(gradient(power), array(4))) == [50, 49]
+
+
+def test_the_pass_for_tests_makes_loops_that_do_not_pay():
+    program = straight(power, array(4))
+    assert roll_loops(program) is program
+    assert lengths(roll_all_loops(program)) == [50]
 
 
 def test_the_text_has_a_while_and_the_compiled_values_are_the_same():
