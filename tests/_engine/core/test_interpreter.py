@@ -139,11 +139,19 @@ def test_what_has_a_shape_and_a_dtype_has_a_type(weak):
         (np.array(["a"]), TypeError, "dtype <U1 is not one of the numeric types"),
         (np.array([None]), TypeError, "dtype object is not one of the numeric types"),
         (2**31, OverflowError, "f: the Python integer 2147483648 does not fit in int32"),
+        (-(2**31) - 1, OverflowError, "the Python integer -2147483649 does not fit in int32"),
     ],
 )
 def test_what_does_not(x, error, message):
     with pytest.raises(error, match=message):
         as_value(x, "f", "y")
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_least_and_the_greatest_integer_fit(wide):
+    with enable_x64(wide):
+        for n in (2 ** (63 if wide else 31) - 1, -(2 ** (63 if wide else 31))):
+            assert int(as_value(n)) == n
 
 
 def test_large_integers_fit_in_64_bits():
