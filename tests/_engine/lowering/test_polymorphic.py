@@ -7,7 +7,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine.core.errors import ExportError
 from stretto._engine.core.size_guards import Guard, varying_sizes
-from stretto._engine.core.sizes import size_variable
+from stretto._engine.core.sizes import greater, size_variable
 from stretto._engine.lowering.polymorphic import lower_for_file
 from stretto._engine.xla import artifacts, pjrt
 
@@ -38,6 +38,12 @@ def test_a_quotient_is_rounded_down_also_below_zero():
     functions = functions_of(lambda x: snp.ones((size,)), (B,))
     for n in (1, 2, 4, 5, 6, 7):
         assert at(functions, [(n,)], [((n - 5) // 2 + 10,)])
+
+
+def test_what_is_positive_alone_is_zero_below():
+    functions = functions_of(lambda x: snp.ones((greater(B - 5, 0) + 2,)), (B,))
+    for n in (1, 5, 6, 9):
+        assert at(functions, [(n,)], [(max(n - 5, 0) + 2,)])
 
 
 def test_guards_are_asserted():
