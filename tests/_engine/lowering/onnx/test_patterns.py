@@ -292,6 +292,16 @@ def test_how_large_windows_do_without_a_branch(channels, window, known):
     assert ("If" not in agrees(f, normal(1, channels, 129, 130))) == known
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_convolution_with_the_weights_of_a_pool_is_as_its_operand_is(known):
+    weights = np.full((3, 1, 2, 2), 2.0**-40, np.float32)
+
+    def f(x):
+        return F.max_pool2d(F.conv2d(F.relu(x) if known else x, weights, groups=3), 2)
+
+    assert ("If" not in agrees(f, IMAGES)) == known
+
+
 @pytest.mark.parametrize(("rows", "least", "known"), [(256, 0, True), (257, 0, False),
                                                       (256, -1e-9, False)])  # fmt: skip
 def test_constants_that_are_not_negative(rows, least, known):

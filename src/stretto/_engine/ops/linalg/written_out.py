@@ -120,8 +120,8 @@ def lu(b: Any, x: Any) -> list[Any]:
         pivot = _diagonal_element(x, k)
         below, right = gt(rows, _like(k, x)), gt(columns, _like(k, x))
         is_zero = eq(pivot, zeros_like(pivot))
+        # Below a pivot of zero, which is the greatest there, is nothing but zeros.
         factor = _column(x, k) / select(is_zero, full_like(pivot, 1), pivot)
-        factor = select(below & ~is_zero, factor, zeros_like(factor))
         x = select(below & right, x - factor * _row(x, k), x)
         x = select(below & eq(columns, _like(k, x)), factor, x)
         at = eq(broadcasted_iota(_INT32, pivots.shape, pivots.ndim - 1), _like(k, pivots))
