@@ -13,6 +13,7 @@ from stretto._engine.passes.rolling.profit import (
     OPERATION,
     Use,
     compile_time,
+    copies_per_iteration,
     count,
     exchange,
     gain,
@@ -64,6 +65,13 @@ def test_a_turn_has_several_element_wise_operations():
     scaled = lambda x, rows: [x := snp.sin(x) * row + 1 for row in rows][-1]
     assert turn(scaled, array(4), array(240)) == 3
     assert turn(recurrent, *recurrence(4, 2, 20)) == 1
+
+
+@pytest.mark.parametrize(("turns", "copies"), [(5, 1), (8, 2), (20, 5), (31, 7), (32, 8), (36, 9)])
+def test_an_iteration_has_a_quarter_of_the_turns_at_most(turns, copies):
+    program = straight(lambda x: power(x, turns), array(4))
+    loop = loop_in(program.equations, 0, turns, 1, places(program))
+    assert copies_per_iteration(loop) == copies
 
 
 def test_small_recurrences_pay_and_so_do_their_derivatives():
