@@ -352,6 +352,12 @@ def test_programs_on_several_devices_are_split_by_shardings():
     assert "3" in str(several.device_assignment)
 
 
+def test_shardings_of_the_runtime_say_whether_a_device_has_all():
+    at = clients.runtime()
+    assert at.sharding_on((at.device,)).is_fully_replicated
+    assert not at.sharding_on((at.device,), "{maximal device=0}").is_fully_replicated
+
+
 @pytest.mark.parametrize("level", [None, "0", "3"])
 def test_what_jaxlib_logs_is_the_environments(monkeypatch, level):
     """Errors alone, where that says nothing; it is left as it was."""

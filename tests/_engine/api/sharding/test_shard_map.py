@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 import stretto.numpy as snp
 from stretto import P, lax
-from stretto._engine.api.sharding.shard_map import smap
+from stretto._engine.api.sharding.shard_map import along, smap
 
 ONE = st.make_mesh((1,), ("x",))
 
@@ -97,3 +97,11 @@ def test_parts_of_ragged_arrays_of_equal_lengths_are_known_to_fit():
     f = lambda a, b: st.vmap(lambda x, y: (x + y).sum())(a, b).sum()
     mapped = st.shard_map(f, mesh=ONE, in_specs=(None, None), out_specs=P())
     assert mapped(first, second) == 10
+
+
+@pytest.mark.parametrize(
+    ("axis", "ndim", "spec"),
+    [(None, 2, P()), (0, 0, P("i")), (-1, 1, P("i")), (-1, 2, P(None, "i")), (1, 3, P(None, "i"))],
+)
+def test_axes_that_are_split_are_counted_from_the_end_too(axis, ndim, spec):
+    assert along(axis, ndim, "i") == spec
