@@ -167,6 +167,21 @@ def test_other_updates(f):
         np.testing.assert_array_equal(np.signbit(x[x == 0]), np.signbit(y[y == 0]))
 
 
+def test_what_reads_a_number_is_another_update_than_what_reads_an_array():
+    """Each with an array that is made before, or a number for all elements."""
+
+    def f(ws, ds):
+        sums = [snp.cumsum(d).reshape(d.shape) for d in ds]
+        by = [s if i % 2 else ds[4] for i, s in enumerate(sums)]
+        return [w - b * d for w, b, d in zip(ws, by, ds, strict=True)]
+
+    ws, ds = arrays(0), arrays(1)
+    assert found(f, ws, ds)[1]
+    with st.config(kernels=False):
+        expected = st.jit(f)(ws, ds)
+    close(st.jit(f)(ws, ds), expected)
+
+
 def behind_barriers(ws, ds):
     """With gradients under another name for every second one."""
     barrier = st.lax.optimization_barrier

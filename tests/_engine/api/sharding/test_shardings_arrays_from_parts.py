@@ -183,6 +183,7 @@ def test_what_a_process_has_is_checked():
     cases = [
         (over(P("x")), np.ones(3), None, ValueError, "axis 0 of local_data.* has size 3, which"),
         (over(P("x")), A, (16, 8), ValueError, "axis 0 of local_data.*size 8, and must have 2 of"),
+        (over(P("x")), np.ones(3), (3,), ValueError, r"the array of shape \(3,\) cannot be split"),
         (over(P("x")), A, (8,), ValueError, "global_shape must have a size for each axis of local"),
         (over(P("x")), A, (8, 2.5), TypeError, "global_shape must be an integer"),
         (over(P("x", None, None)), A, None, ValueError, "local_data has 2 axes, .*entries for 3"),
