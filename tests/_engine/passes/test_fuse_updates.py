@@ -459,9 +459,13 @@ def hardswish(x):
 
 ALONE = {
     "relu": (lambda x, y: snp.maximum(x, 0), True),
-    "hardswish": (lambda x, y: hardswish(x), True),
-    "two results": (lambda x, y: (x + y * 2, snp.where(x > y, x, -y)), True),
-    "exponential": (lambda x, y: x / (1 + snp.exp(-x)), True),
+    "leaky relu": (lambda x, y: snp.where(x > 0, x, 0.01 * x), True),
+    "two results": (lambda x, y: ((x + y) * 2, snp.where(x > y, x, -y)), True),
+    # Others may be other bits by a kernel.
+    "rounded once": (lambda x, y: x + y * 2, False),
+    "rounded once, turned": (lambda x, y: x + (y.T * 2).T, False),
+    "quotient": (lambda x, y: hardswish(x), False),
+    "exponential": (lambda x, y: x * snp.exp(-x), False),
     "gradient": (st.grad(lambda x, y: (snp.maximum(x, 0) * y).sum()), True),
     "turned": (lambda x, y: (x.T * 2 + y.T).T, False),
     "one number": (lambda x, y: x * y[0, 0], False),
@@ -489,12 +493,13 @@ def test_small_programs_of_nothing_else_are_one_call(name, shape):
     with st.config(kernels=False):
         expected = st.jit(f)(*args)
     if alone:
-        close(st.jit(f)(*args), expected, 2e-6)
+        for got, e in zip(tree.leaves(st.jit(f)(*args)), tree.leaves(expected), strict=True):
+            np.testing.assert_array_equal(got, e)
 
 
 @pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (1 << 17, 1), (131073, 0)])
 def test_sizes_of_programs_that_are_one_call(elements, alone):
-    program = fuse_alone(prepare(make_graph(lambda x: x * 2 + 1)(np.ones(elements, np.float32))))
+    program = fuse_alone(prepare(make_graph(lambda x: (x + 1) * 2)(np.ones(elements, np.float32))))
     assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
 
 
@@ -502,7 +507,7 @@ def test_sizes_of_programs_that_are_one_call(elements, alone):
 def test_operations_of_programs_that_are_one_call(count, alone):
     def f(x):
         for n in range(count):
-            x = x + 1.0 if n % 2 else x * 0.5
+            x = snp.maximum(x, -1.0) if n % 2 else x * 0.5
         return x
 
     program = fuse_alone(make_graph(f)(np.ones(5000, np.float32)))
@@ -512,10 +517,10 @@ def test_operations_of_programs_that_are_one_call(count, alone):
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")
 def test_bodies_of_loops_are_left_to_xla():
     """A turn of a loop is too short for a call."""
-    loop = lambda x: st.lax.fori_loop(0, 9, lambda i, x: x * 0.5 + 1, x)
+    loop = lambda x: st.lax.fori_loop(0, 9, lambda i, x: (x + 1) * 0.5, x)
     assert "stretto_update" not in st.jit(loop).lower(np.ones(5000, np.float32)).as_text()
-    plain = st.jit(lambda x: x * 0.5 + 1).lower(np.ones(5000, np.float32)).as_text()
+    plain = st.jit(lambda x: (x + 1) * 0.5).lower(np.ones(5000, np.float32)).as_text()
     assert "stretto_update" in plain
     with st.config(kernels=False):
-        plain = st.jit(lambda x: x * 0.5 + 1).lower(np.ones(5000, np.float32)).as_text()
+        plain = st.jit(lambda x: (x + 1) * 0.5).lower(np.ones(5000, np.float32)).as_text()
     assert "stretto_update" not in plain

@@ -348,13 +348,11 @@ class _Standing:
         """Return the equation that another stands for, made by a pass."""
         inputs, outputs = ([*map(self.back, atoms)] for atoms in (e.inputs, e.outputs))
         primitive: Any = e.primitive
-        given = dict(primitive.parameters())
-        return Equation(
-            type(primitive)(**{name: self.number(v) for name, v in given.items()}),
-            inputs,
-            outputs,
-            e.place,
-        )
+        if primitive.holds_programs and not isinstance(primitive, Scan):
+            true = primitive.with_programs(self.true_program)
+        else:
+            true = type(primitive)(**{k: self.number(v) for k, v in primitive.parameters()})
+        return Equation(true, inputs, outputs, e.place)
 
     def true_program(self, program: Program) -> Program:
         """Return the program that another one stands for."""
@@ -397,6 +395,8 @@ class _Standing:
             return self.program(value)
         if not isinstance(value, Primitive) or not value.holds_programs:
             return self.bounds.static(value)
+        if not isinstance(value, Scan):
+            return value.with_programs(self.program)
         given = {name: self.static(v) for name, v in value.parameters()}
         changed = any([given[name] is not v for name, v in value.parameters()])
         return type(value)(**given) if changed else value

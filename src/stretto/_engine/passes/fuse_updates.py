@@ -40,7 +40,11 @@ from stretto._engine.core.program import Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, remember, with_equations
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import DTYPES
+from stretto._engine.ops.arithmetic import Abs, Add, Mul, Neg, Sub
+from stretto._engine.ops.bits import And, Not, Or
 from stretto._engine.ops.broadcast import BroadcastInDim
+from stretto._engine.ops.comparison import Eq, Ge, Gt, Le, Lt, Ne, Select
+from stretto._engine.ops.extrema import Max, Min
 from stretto._engine.ops.fused_updates import FusedUpdates
 from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.ops.layout import Reshape, Transpose
@@ -99,7 +103,7 @@ def fuse_alone(program: Program) -> Program:
 
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
-    >>> graph = make_graph(lambda x: snp.maximum(x, 0) + x * x)(snp.ones((50, 100)))
+    >>> graph = make_graph(lambda x: snp.maximum(x, 0) * x)(snp.ones((50, 100)))
     >>> [e.primitive.name for e in fuse_alone(graph).equations]
     ['fused_updates']
     """
@@ -110,11 +114,31 @@ def _alone(program: Program) -> Program:
     types = program.out_types
     if any([any(map(is_size, t.shape)) for t in types]) or len(program.equations) > _MOST_ALONE[0]:
         return program
-    if sum([t.size for t in types]) > _MOST_ALONE[1]:
+    if sum([t.size for t in types]) > _MOST_ALONE[1] or not _is_exact(program):
         return program
     fused = _fused(program, everything=True)
     is_all = all([isinstance(e.primitive, (FusedUpdates, *_AS_IT_LIES)) for e in fused.equations])
     return fused if is_all else program
+
+
+def _is_exact(program: Program) -> bool:
+    """Say whether a program's results are the same bits whoever computes them.
+
+    A program that compares what two others give, as where a threshold is found first, may go by it.
+    """
+    products: set[Any] = set()
+    for e in program.equations:
+        kind = e.primitive.__class__
+        if kind in _AS_IT_LIES:
+            products.update(e.outputs if not products.isdisjoint(e.inputs) else ())
+        elif kind in _ADDITIONS:
+            if not products.isdisjoint(e.inputs):
+                return False  # the two may be rounded once
+        elif kind is Mul:
+            products.update(e.outputs)
+        elif kind not in _EXACT:
+            return False
+    return True
 
 
 def _fused(program: Program, everything: bool = False) -> Program:
@@ -147,6 +171,11 @@ def _is_large(shape: tuple[int, ...]) -> bool:
 
 _AS_IT_LIES = (BroadcastInDim, OptimizationBarrier, Reshape, Rev, Transpose)
 """Operations whose results kernels read where their operand lies."""
+
+
+_ADDITIONS = (Add, Sub)
+_EXACT = (Neg, Abs, Max, Min, Eq, Ne, Lt, Le, Gt, Ge, Select, And, Or, Not)
+"""Operations that are computed alike everywhere; ``Mul`` and ``_ADDITIONS`` are, one by one."""
 
 
 class _Operand(NamedTuple):
