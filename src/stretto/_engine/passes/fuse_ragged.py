@@ -395,8 +395,9 @@ class _Standing:
             return self.program(value)
         if not isinstance(value, Primitive) or not value.holds_programs:
             return self.bounds.static(value)
-        if not isinstance(value, Scan):
-            return value.with_programs(self.program)
+        primitive: Any = value
+        if not isinstance(primitive, Scan):
+            return primitive.with_programs(self.program)
         given = {name: self.static(v) for name, v in value.parameters()}
         changed = any([given[name] is not v for name, v in value.parameters()])
         return type(value)(**given) if changed else value
