@@ -228,8 +228,8 @@ def test_lengths_that_are_wrong_read_nothing():
         st.block_until_ready(st.jit(st.grad(loss_of(plain)))(w, wrong))
 
 
-def test_bits_are_those_of_any_number_of_threads():
-    """An example is computed by one thread, in order."""
+def test_an_example_is_the_same_beside_any_others():
+    """Each has rows and keys of its own, wherever it begins."""
     w, xs = weights(), words()
     both = st.jit(over_all(plain))(w, st.ragged(xs))
     for i, x in enumerate(xs):

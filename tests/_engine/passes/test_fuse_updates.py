@@ -511,7 +511,7 @@ def test_operations_of_programs_that_are_one_call(count, alone):
         return x
 
     program = fuse_alone(make_graph(f)(np.ones(5000, np.float32)))
-    assert len(program.equations) == 1 if alone else count
+    assert len(program.equations) == (1 if alone else count)
 
 
 @pytest.mark.skipif(kernels is None, reason="needs the kernels")

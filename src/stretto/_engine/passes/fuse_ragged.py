@@ -274,11 +274,7 @@ class _Together:
         for n in range(len(self.results)):
             equations = [p.equation for p in self.parts if p.call == n]
             made = {v for e in equations for v in e.outputs}
-            results = [*self.results[n]]
-            for v in passed:
-                if v in made:
-                    outside[v] = None
-                    results.append((v, None, False))
+            results = [*self.results[n], *[(v, None, False) for v in passed if v in made]]
             atoms = [a for e in equations for a in e.inputs] + [a for a, _, _ in results]
             needed = [a for a in atoms if not isinstance(a, Literal) and a not in made]
             inputs = [*dict.fromkeys(needed)]
@@ -301,17 +297,9 @@ class _Together:
 
     def passed(self) -> list[Any]:
         """Return the values that a call makes and a later one reads."""
-        found: dict[Any, None] = {}
-        for equation, n in self.parts:
-            reads = [*equation.inputs]
-            for a in reads:
-                if a in self.made and self.made[a] != n:
-                    found[a] = None
-        for n, results in enumerate(self.results):
-            for a, _, _ in results:
-                if a in self.made and self.made[a] != n:
-                    found[a] = None
-        return [*found]
+        reads = [(a, n) for e, n in self.parts for a in e.inputs]
+        reads += [(a, n) for n, results in enumerate(self.results) for a, _, _ in results]
+        return [*dict.fromkeys([a for a, n in reads if self.made.get(a, n) != n])]
 
 
 class _Standing:

@@ -9,6 +9,7 @@ the array itself, in place where it is given up, and reads its part where it lie
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +25,7 @@ from stretto._engine.core.rewriting import (
 from stretto._engine.core.types import array_type
 from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.ops.index.dynamic import DynamicUpdateSlice
-from stretto._engine.ops.index.primitives import ScatterFamily
-from stretto._engine.ops.index.writes import small_part
+from stretto._engine.ops.index.writes import WRITES, small_part, update_of
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.shape import Concatenate, Slice
 
@@ -48,16 +48,13 @@ def update_whole(program: Program) -> Program:
 def _update_whole(program: Program) -> Program:
     program = changed_inside(program, update_whole)
     joins = [e for e in program.equations if isinstance(e.primitive, Concatenate)]
-    if not joins or not any([isinstance(e.primitive, _UPDATES) for e in program.equations]):
+    if not joins or not any([isinstance(e.primitive, WRITES) for e in program.equations]):
         return program
     for e in joins:
         found = _Parts(program, e)
         if found.parts:
             program = found.whole()
     return program
-
-
-_UPDATES = (ScatterFamily, DynamicUpdateSlice)
 
 
 class _Part(NamedTuple):
@@ -97,7 +94,7 @@ class _Parts:
     def _part(self, index: int, a: Any) -> _Part | None:
         """Return the update that a part of the join is; None if it is something else."""
         joined = self._of(a, Reshape)
-        updated = self._of(joined[1].inputs[0], _UPDATES) if joined else None
+        updated = self._of(joined[1].inputs[0], WRITES) if joined else None
         if updated is None:
             return None
         place, update = updated
@@ -109,20 +106,22 @@ class _Parts:
         (array,) = sliced[1].inputs
         self.array = array if self.array is None else self.array
         bounds: Any = sliced[1].primitive
-        whole, part, shape = array.type.shape, list(array.type.shape), update.outputs[0].type.shape
-        part[self.axis] = 1
-        starts, limits = [0] * len(whole), [*whole]
-        starts[self.axis], limits[self.axis] = index, index + 1
+        whole, shape = array.type.shape, update.outputs[0].type.shape
         fits = [
             array is self.array,
-            (*bounds.starts,) == (*starts,) and (*bounds.limits,) == (*limits,),
-            set(bounds.strides) == {1},
+            dataclasses.replace(bounds, hidden=False) == self._bounds(whole, index),
             whole[self.axis] == len(self.join.inputs),
-            (*a.type.shape,) == (*part,)
-            and shape == (*whole[: self.axis], *whole[self.axis + 1 :]),
-            small_part(_written(update), update.outputs[0].type),
+            a.type.shape == sliced[1].outputs[0].type.shape,
+            shape == (*whole[: self.axis], *whole[self.axis + 1 :]),
+            small_part(update.inputs[update_of(update.primitive)].type, update.outputs[0].type),
         ]
         return _Part(index, update, place) if all(fits) else None
+
+    def _bounds(self, shape: Sequence[int], index: int) -> Slice:
+        """Return what takes a part out of an array of this shape."""
+        starts, limits = [0] * len(shape), [*shape]
+        starts[self.axis], limits[self.axis] = index, index + 1
+        return Slice((*starts,), (*limits,), (1,) * len(shape))
 
     def whole(self) -> Program:
         """Return the program with updates of the whole array."""
@@ -206,20 +205,11 @@ class _Parts:
 
     def _read(self, array: Any, index: int, part: Any) -> list[Equation]:
         """Return what takes a part out of the array."""
-        shape = array.type.shape
-        starts, limits, sliced = [0] * len(shape), [*shape], [*shape]
-        starts[self.axis], limits[self.axis], sliced[self.axis] = index, index + 1, 1
-        own = Var(array.type.with_shape((*sliced,)))
-        bounds = Slice((*starts,), (*limits,), (1,) * len(shape))
+        bounds = self._bounds(array.type.shape, index)
+        own = Var(bounds.infer(array.type))
         taken = Equation(bounds, (array,), (own,), self.join.place)
         out = Var(part.type)
         return [taken, Equation(Reshape(part.type.shape), (own,), (out,), self.join.place)]
-
-
-def _written(update: Equation) -> Any:
-    """Return the type of what an update writes."""
-    at = 1 if isinstance(update.primitive, DynamicUpdateSlice) else 2
-    return update.inputs[at].type
 
 
 def _of_whole(primitive: Any, axis: int) -> Any:
