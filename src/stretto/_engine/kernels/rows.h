@@ -25,6 +25,7 @@ are one instruction, which rounds once.
 takes 1.4 of the time, for instructions on single scalars; with 256 kB as long as with 64. */
 #define ROWS_NEAR 65536
 #endif
+#define ROWS_BESIDE (1024 / (int64_t)sizeof(T))  /* rows that are lanes of a block, at most */
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
 
@@ -51,8 +52,9 @@ typedef struct {
 
 typedef struct {
     NAME(Operand) out, a, b, c;
-    int64_t rows, width;  /* the width is a multiple of LANES, but for reductions */
+    int64_t rows, width;  /* lines; the width is a multiple of LANES, but for reductions */
     int64_t start;        /* the first column */
+    int more;             /* whether a reduction goes on, and this is not the first part of a row */
 } NAME(RowCall);
 #define Call NAME(RowCall)
 
@@ -378,12 +380,15 @@ static void NAME(rows_is_column)(const Call *k)
     for (int64_t r = 0; r < k->rows; r++) {
         T *o = k->out.at + r * k->out.pitch;
         NATURAL at = (NATURAL)*(const Bits *)(k->a.at + r * k->a.pitch) - (NATURAL)k->start;
-        EACH STORE_MASK(o + i, count == ALL_MASK((INTEGER)(at - (NATURAL)i)));
+        if (k->a.vec) /* turned: a line is a column, and each lane has its own integer */
+            EACH STORE_MASK(o + i, LOAD_MASK(k->a.at + i) == ALL_MASK((INTEGER)(k->start + r)));
+        else
+            EACH STORE_MASK(o + i, count == ALL_MASK((INTEGER)(at - (NATURAL)i)));
     }
 }
 
-/* Reductions along rows: the result of a row is combined with what is there, unless this is the first
-chunk. */
+/* Reductions along lines: the result of a row is combined with what is there, unless this is its first
+part. Where a row is several lines, `out` has no pitch. */
 
 static inline T NAME(plus_T)(T a, T b) { return a + b; }
 static inline Vec NAME(plus_Vec)(Vec a, Vec b) { return a + b; }
@@ -446,8 +451,8 @@ REDUCED(least)
         sums[0] = NAME(combine##_Vec)(sums[0], sums[2]);                                           \
         sums[1] = NAME(combine##_Vec)(sums[1], sums[3]);                                           \
         T all = NAME(reduced_##combine)(NAME(combine##_Vec)(sums[0], sums[1]));                    \
-        T *out = k->out.at + r;                                                                    \
-        *out = k->start ? NAME(combine##_T)(*out, all) : all;                                      \
+        T *out = k->out.at + r * k->out.pitch;                                                     \
+        *out = k->more || (r && !k->out.pitch) ? NAME(combine##_T)(*out, all) : all;               \
     }
 #define REDUCTION(name, combine, identity, expression)                                             \
     static void NAME(rows_##name)(const Call *k)                                                   \
@@ -465,18 +470,51 @@ REDUCED(least)
     }
 #define Y_VECTOR(i) LOAD(ys + (i))
 #define Y_ALL(i) y_all
-REDUCTION(sum, plus, 0, x)
-REDUCTION(sum_of_products, plus, 0, x * y)
-REDUCTION(sum_of_differences, plus, 0, x - y)
-REDUCTION(sum_of_squared_differences, plus, 0, (x - y) * (x - y))
-REDUCTION(greatest, greatest, -__builtin_inf(), x)
-REDUCTION(least, least, __builtin_inf(), x)
+
+/* The same where lines are columns, and lanes are rows: what lies below each other is combined. */
+#define DOWN(name, combine, identity, expression)                                                  \
+    static void NAME(down_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        T *o = k->out.at;                                                                          \
+        if (!k->more)                                                                              \
+            EACH STORE(o + i, ALL((T)(identity)));                                                 \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            const T *xs = k->a.at + r * k->a.pitch, *ys = k->b.at + r * k->b.pitch;                \
+            Vec y = ys ? ALL(*ys) : ALL((T)0);                                                     \
+            (void)y;                                                                               \
+            if (k->b.vec)                                                                          \
+                EACH {                                                                             \
+                    Vec x = LOAD(xs + i), y = LOAD(ys + i);                                        \
+                    (void)y;                                                                       \
+                    STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                    \
+                }                                                                                  \
+            else                                                                                   \
+                EACH {                                                                             \
+                    Vec x = LOAD(xs + i);                                                          \
+                    STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                    \
+                }                                                                                  \
+        }                                                                                          \
+    }
+#define BOTH_WAYS(name, combine, identity, expression)                                             \
+    REDUCTION(name, combine, identity, expression)                                                 \
+    DOWN(name, combine, identity, expression)
+BOTH_WAYS(sum, plus, 0, x)
+BOTH_WAYS(sum_of_products, plus, 0, x * y)
+BOTH_WAYS(sum_of_differences, plus, 0, x - y)
+BOTH_WAYS(sum_of_squared_differences, plus, 0, (x - y) * (x - y))
+BOTH_WAYS(greatest, greatest, -__builtin_inf(), x)
+BOTH_WAYS(least, least, __builtin_inf(), x)
 
 static void NAME(rows_first)(const Call *k)
 {
-    if (!k->start)
-        for (int64_t r = 0; r < k->rows; r++)
-            k->out.at[r] = k->a.at[r * k->a.pitch];
+    for (int64_t r = 0; !k->more && r < (k->out.pitch ? k->rows : 1); r++)
+        k->out.at[r] = k->a.at[r * k->a.pitch];
+}
+
+static void NAME(down_first)(const Call *k)
+{
+    if (!k->more)
+        EACH STORE(k->out.at + i, LOAD(k->a.at + i));
 }
 
 /* Add rows to the sums over rows. */
@@ -509,16 +547,32 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope), NAME(rows_sign),
 };
 
-/* Running a program */
+/* Where lanes are rows; from ROWS_FIRST_REDUCTION on */
+static NAME(RowFunction) *const NAME(down_functions)[] = {
+    NAME(down_sum), NAME(down_sum_of_products), NAME(down_greatest), NAME(down_least),
+    NAME(down_first), NAME(rows_sum), NULL, NULL,
+    NAME(down_sum_of_differences), NAME(down_sum_of_squared_differences),
+};
+
+/* Running a program: tile by tile, of lines that lie below each other.
+
+- A line is a row, or a chunk of its columns; a value that rows have one of is one a line.
+- Where values repeat within a row (a weight for each channel of a group), a line is a stretch of it,
+  in which they are the same: they are one a line, those of rows one for all lines.
+- Where the elements of a row are not side by side (channels with pixels behind), a line is a column,
+  whose lanes are rows: values of a row are a line of their own, those of a column one a line. */
 
 typedef struct {
     const RowProgram *p;
     int64_t rows, block, blocks;      /* of all; in a block; blocks */
-    int64_t chunk, padded;            /* columns in a chunk, and in a kept row */
+    int64_t span;                     /* rows, of which no block has some of two */
+    int64_t chunk, padded;            /* elements of a line: of a tile, and of a kept value */
+    int64_t lines;                    /* of a tile */
+    int64_t each, whole, wide;        /* elements of a buffer, of a kept value, of a slot for scalars */
     int64_t per_task;                 /* blocks in a task, but where there are sums over rows */
     T *sums;                          /* over rows, for each part */
     int64_t width;                    /* of a sum over rows */
-    int64_t pitch[ROW_MOST];          /* of inputs, in elements; -1 where it varies */
+    int64_t pitch[ROW_MOST];          /* of an input's lines, in elements; -1 where it varies */
     int64_t ahead;                    /* inputs of which the next chunk is fetched meanwhile */
     int failed;
 } NAME(RowPlan);
@@ -578,22 +632,38 @@ static void NAME(rows_give)(const T *from, int type, int64_t count, void *to, in
     }
 }
 
+/* Room for values in a block whose tiles are known. */
+static void NAME(rows_sizes)(Plan *plan)
+{
+    const RowProgram *p = plan->p;
+    plan->each = plan->lines * plan->chunk;
+    plan->whole = (p->behind ? p->columns : p->stretches > 1 ? p->stretches : plan->block) * plan->padded;
+    plan->wide = up(p->stretches > plan->block ? p->stretches : plan->block, LANES);
+}
+
 static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums)
 {
     const RowProgram *p = plan->p;
-    int64_t columns = p->columns, each = plan->block * plan->chunk;
+    const int turned = p->behind > 0, plain = !turned && p->stretches == 1;
+    int64_t columns = p->columns, each = plan->each, wide = plan->wide;
+    int64_t length = turned ? rows : columns / p->stretches, beside = turned ? p->behind : length;
+    int64_t all = turned ? columns : plain ? rows : p->stretches;
+    int64_t written = turned ? first / beside * beside * columns + first % beside : first * columns;
     T *kept = memory + p->chunks * each;
-    T *scalars = kept + p->kept * plan->block * plan->padded;
-    int64_t wide = up(plan->block, LANES);
+    T *scalars = kept + p->kept * plan->whole;
+    int64_t from[ROW_MOST]; /* where inputs begin */
     NAME(Operand) chunks[ROW_MOST];
     for (int64_t i = 0; i < p->inputs; i++) {
         const RowInput *in = p->input + i;
+        int64_t pitch = plan->pitch[i];
+        from[i] = plain && pitch >= 0 ? first * pitch : offset(ROW_AXES, p->lead, in->lead, first);
         if (in->slot < 0)
             continue;
-        int64_t pitch = plan->pitch[i];
         T *to = scalars + in->slot * wide;
-        if (pitch >= 0)
-            NAME(rows_take)(in->data, first * pitch, pitch, (int)in->type, rows, to);
+        if (!plain && !turned)
+            NAME(rows_take)(in->data, from[i], in->step, (int)in->type, in->step ? p->stretches : 1, to);
+        else if (turned || pitch >= 0)
+            NAME(rows_take)(in->data, from[i], turned ? in->lead[ROW_AXES - 1] : pitch, (int)in->type, rows, to);
         else
             for (int64_t r = 0; r < rows; r++)
                 NAME(rows_take)(in->data, offset(ROW_AXES, p->lead, in->lead, first + r), 0, (int)in->type, 1, to + r);
@@ -604,31 +674,40 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
         int by_row = section % 2 == 0;   /* scalars, one a row */
         if (begin == end)
             continue;
-        for (int64_t start = 0; start < columns; start += plan->chunk) {
-            int64_t width = by_row ? rows : columns - start < plan->chunk ? columns - start : plan->chunk;
+        for (int64_t line = 0; line < (by_row ? 1 : all); line += plan->lines)
+        for (int64_t start = 0; start < (by_row ? 1 : length); start += plan->chunk) {
+            int64_t lines = by_row ? 1 : least(plan->lines, all - line);
+            int64_t width = !by_row ? least(plan->chunk, length - start) : plain || turned ? rows : p->stretches;
             int whole = width % LANES == 0;
             int64_t coming = 0, fetched = 0, share = plan->ahead ? plan->ahead * 64 / (end - begin) + 1 : 0;
             for (int64_t n = begin; n < end; n++) {
                 for (int64_t i = 0; i < share && fetched < coming * 64; i++, fetched++)
                     __builtin_prefetch(ahead[fetched / 64] + fetched % 64 * 64);
                 const RowInstruction *one = p->instruction + n;
-                Call k = {.rows = by_row ? 1 : rows, .width = up(width, LANES), .start = start};
+                Call k = {.rows = lines, .width = up(width, LANES), .start = turned ? line : start,
+                          .more = line || start};
                 NAME(Operand) *operands[] = {&k.a, &k.b, &k.c};
                 T *own = one->out_kind == ROW_CHUNK ? memory + one->out * each : NULL;
                 if (one->op == ROWS_LOAD) {
                     const RowInput *in = p->input + one->from[0];
-                    int64_t pitch = plan->pitch[one->from[0]];
+                    int64_t pitch = plan->pitch[one->from[0]], at = from[one->from[0]] + line * pitch + start;
                     NAME(Operand) *to = chunks + one->out;
+                    if (turned && !in->lead[ROW_AXES - 1]) { /* one a column */
+                        *to = (NAME(Operand)){own, 1, 0};
+                        NAME(rows_take)(in->data, at, pitch, (int)in->type, lines, own);
+                        continue;
+                    }
                     if (in->type == ROW_FLOATS && pitch >= 0 && whole) {
-                        *to = (NAME(Operand)){(T *)in->data + first * pitch + start, pitch, 1};
+                        *to = (NAME(Operand)){(T *)in->data + at, pitch, 1};
                         if (plan->ahead)
                             ahead[coming++] = (const char *)(to->at + plan->chunk);
                         continue;
                     }
                     *to = (NAME(Operand)){own, pitch ? k.width : 0, 1};
-                    for (int64_t r = 0; r < (pitch ? rows : 1); r++) {
-                        int64_t at = offset(ROW_AXES, p->lead, in->lead, first + r) + start;
-                        NAME(rows_take)(in->data, at, 1, (int)in->type, width, own + r * k.width);
+                    for (int64_t r = 0; r < (pitch ? lines : 1); r++) {
+                        int64_t here = pitch >= 0 ? at + r * pitch
+                                                  : offset(ROW_AXES, p->lead, in->lead, first + r) + start;
+                        NAME(rows_take)(in->data, here, 1, (int)in->type, width, own + r * k.width);
                         for (int64_t i = width; i < k.width; i++) own[r * k.width + i] = 0;
                     }
                     continue;
@@ -641,68 +720,79 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                         break;
                     case ROW_KEPT:
                         *operands[j] = (NAME(Operand)){
-                            kept + index * plan->block * plan->padded + start, plan->padded, 1};
+                            kept + index * plan->whole + line * plan->padded + start, plan->padded, 1};
                         break;
                     case ROW_SCALAR:
-                        *operands[j] = (NAME(Operand)){scalars + index * wide, 1, by_row};
+                        *operands[j] = (NAME(Operand)){
+                            scalars + index * wide, plain, turned || (by_row && plain)};
+                        break;
+                    case ROW_PART:
+                        *operands[j] = (NAME(Operand)){scalars + index * wide + line, 1, by_row};
                         break;
                     case ROW_LITERAL:
                         *operands[j] = (NAME(Operand)){(T *)p->literals + index * (8 / sizeof(T)), 0, 0};
                         break;
                     }
                 }
+                NAME(RowFunction) *function = NAME(row_functions)[one->op];
+                int small = one->out_kind == ROW_SCALAR || one->out_kind == ROW_PART;
                 if (one->op == ROWS_ADD_UP) {
-                    k.out.at = sums + one->out * plan->width + start;
-                } else if (one->out_kind == ROW_SCALAR) {
-                    k.out.at = scalars + one->out * wide;
-                    if (one->op >= ROWS_FIRST_REDUCTION && !by_row)
-                        k.width = width; /* behind it there may be anything */
+                    k.out = (NAME(Operand)){sums + one->out * plan->width + k.start, 1, 0};
+                    k.more = 1;
+                } else if (small) {
+                    int part = one->out_kind == ROW_PART;
+                    k.out = (NAME(Operand)){
+                        scalars + one->out * wide + (part ? line : 0), plain || part, 0};
+                    k.more = part ? start > 0 : k.more;
                 } else if (one->out_kind == ROW_KEPT) {
-                    k.out = (NAME(Operand)){kept + one->out * plan->block * plan->padded + start, plan->padded, 1};
+                    k.out = (NAME(Operand)){
+                        kept + one->out * plan->whole + line * plan->padded + start, plan->padded, 1};
                 } else {
                     const RowOutput *out = one->to >= 0 ? p->output + one->to : NULL;
                     if (out && out->type == ROW_FLOATS && whole)
-                        k.out = (NAME(Operand)){(T *)out->data + first * columns + start, columns, 1};
+                        k.out = (NAME(Operand)){(T *)out->data + written + line * beside + start, beside, 1};
                     else
                         k.out = (NAME(Operand)){own, k.width, 1};
                     chunks[one->out] = k.out;
                 }
+                if (turned && !by_row && (small || one->op == ROWS_ADD_UP))
+                    function = NAME(down_functions)[one->op - ROWS_FIRST_REDUCTION];
+                if (small ? !by_row || (one->op >= ROWS_FIRST_REDUCTION && one->op < ROWS_ADD_UP)
+                          : turned && one->op == ROWS_ADD_UP)
+                    k.width = turned && small ? k.width : width; /* behind it there may be anything */
                 if (!by_row && k.out.vec && k.rows > 1 && k.out.pitch == k.width
                     && (k.a.vec ? k.a.pitch == k.width : !k.a.pitch)
                     && (k.b.vec ? k.b.pitch == k.width : !k.b.pitch)
                     && (k.c.vec ? k.c.pitch == k.width : !k.c.pitch)
-                    && one->op != ROWS_IS_COLUMN) { /* rows that lie together are one */
-                    Call all = k;
-                    all.width *= rows;
-                    all.rows = 1;
-                    NAME(row_functions)[one->op](&all);
+                    && one->op != ROWS_IS_COLUMN) { /* lines that lie together are one */
+                    Call one_line = k;
+                    one_line.width *= lines;
+                    one_line.rows = 1;
+                    function(&one_line);
                 } else
-                    NAME(row_functions)[one->op](&k);
-                if (one->to >= 0 && one->op != ROWS_ADD_UP && !by_row && one->out_kind != ROW_SCALAR) {
+                    function(&k);
+                if (one->to >= 0 && one->op != ROWS_ADD_UP && !by_row && !small) {
                     const RowOutput *out = p->output + one->to;
                     int64_t size = out->type == ROW_FLOATS ? sizeof(T) : 1;
-                    char *data = (char *)out->data + (first * columns + start) * size;
+                    char *data = (char *)out->data + (written + line * beside + start) * size;
                     if ((char *)k.out.at != data)
-                        for (int64_t r = 0; r < rows; r++)
-                            NAME(rows_give)(k.out.at + r * k.out.pitch, (int)out->type, width, data, r * columns);
+                        for (int64_t r = 0; r < lines; r++)
+                            NAME(rows_give)(k.out.at + r * k.out.pitch, (int)out->type, width, data, r * beside);
                 }
             }
-            if (by_row)
-                break;
         }
     }
     for (int64_t i = 0; i < p->outputs; i++) {
         const RowOutput *out = p->output + i;
         if (out->slot >= 0)
-            NAME(rows_give)(scalars + out->slot * wide, (int)out->type, rows, out->data, first);
+            NAME(rows_give)(scalars + out->slot * wide, (int)out->type, rows * out->each, out->data, first * out->each);
     }
 }
 
 static size_t NAME(rows_memory)(const Plan *plan)
 {
     const RowProgram *p = plan->p;
-    return (size_t)(p->chunks * plan->block * plan->chunk + p->kept * plan->block * plan->padded
-                    + p->scalars * up(plan->block, LANES)) * sizeof(T);
+    return (size_t)(p->chunks * plan->each + p->kept * plan->whole + p->scalars * plan->wide) * sizeof(T);
 }
 
 static void NAME(rows_task)(void *work, int64_t index)
@@ -714,6 +804,7 @@ static void NAME(rows_task)(void *work, int64_t index)
         return;
     }
     int64_t begin = index * plan->per_task, end = begin + plan->per_task;
+    int64_t by_span = (plan->span + plan->block - 1) / plan->block;
     T *sums = NULL;
     if (plan->sums) {
         int64_t size = plan->p->sums * plan->width;
@@ -724,9 +815,46 @@ static void NAME(rows_task)(void *work, int64_t index)
             sums[i] = 0;
     }
     for (int64_t block = begin; block < end && block < plan->blocks; block++) {
-        int64_t first = block * plan->block, left = plan->rows - first;
-        NAME(rows_block)(plan, first, left < plan->block ? left : plan->block, memory, sums);
+        int64_t within = block % by_span * plan->block;
+        NAME(rows_block)(plan, block / by_span * plan->span + within,
+                         least(plan->block, plan->span - within), memory, sums);
     }
+}
+
+/* How rows are cut into blocks, and blocks into tiles. */
+static void NAME(rows_tiles)(Plan *plan)
+{
+    const RowProgram *p = plan->p;
+    int64_t length = p->columns / p->stretches;
+    plan->span = plan->rows;
+    if (p->behind) {
+        int64_t parts = (p->behind + ROWS_BESIDE - 1) / ROWS_BESIDE;
+        plan->span = p->behind;
+        plan->block = plan->chunk = plan->padded = up((p->behind + parts - 1) / parts, LANES);
+        plan->lines = least(p->columns, ROWS_CHUNK / plan->block);
+    } else {
+        plan->padded = up(length, LANES);
+        plan->chunk = least(plan->padded, ROWS_CHUNK);
+        plan->block = 1;
+        plan->lines = least(p->stretches, ROWS_CHUNK / plan->chunk);
+    }
+    int64_t buffers = p->chunks + p->kept + 1;
+    for (int64_t i = 0; i < p->inputs; i++) {
+        int plain = !p->behind && p->stretches == 1;
+        plan->pitch[i] = plain ? NAME(row_pitch)(p, p->input[i].lead) : p->input[i].step;
+        buffers += p->input[i].slot < 0 && plan->pitch[i];
+    }
+    for (int64_t i = 0; i < p->outputs; i++)
+        buffers += p->output[i].slot < 0;
+    if (!p->behind && p->stretches == 1) {
+        int64_t near = ROWS_NEAR / (plan->chunk * buffers * (int64_t)sizeof(T));
+        if (plan->padded == plan->chunk && near > 1)
+            plan->block = least(near, 256);
+        plan->lines = plan->block;
+    }
+    plan->blocks = plan->rows / plan->span * ((plan->span + plan->block - 1) / plan->block);
+    plan->width = up(p->columns, LANES);
+    NAME(rows_sizes)(plan);
 }
 
 static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
@@ -736,23 +864,8 @@ static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
         plan.rows *= p->lead[axis];
     if (!plan.rows || !p->columns)
         return 0;
-    plan.padded = up(p->columns, LANES);
-    plan.chunk = plan.padded < ROWS_CHUNK ? plan.padded : ROWS_CHUNK;
-    int64_t buffers = p->chunks + p->kept + 1;
-    for (int64_t i = 0; i < p->inputs; i++) {
-        plan.pitch[i] = NAME(row_pitch)(p, p->input[i].lead);
-        buffers += p->input[i].slot < 0 && plan.pitch[i];
-    }
-    for (int64_t i = 0; i < p->outputs; i++)
-        buffers += p->output[i].slot < 0;
-    plan.block = ROWS_NEAR / (plan.chunk * buffers * (int64_t)sizeof(T));
-    if (plan.padded > plan.chunk || plan.block < 1)
-        plan.block = 1;
-    if (plan.block > 256)
-        plan.block = 256;
-    plan.blocks = (plan.rows + plan.block - 1) / plan.block;
-    plan.width = plan.padded;
-    int64_t size = plan.rows * plan.padded, tasks = 1, threads = stretto_threads(frame);
+    NAME(rows_tiles)(&plan);
+    int64_t size = plan.rows * up(p->columns, p->behind ? 1 : LANES), tasks = 1, threads = stretto_threads(frame);
     if (p->sums) {
         plan.sums = stretto_scratch(SLOT_SHARED, (size_t)(ROWS_PARTS * p->sums * plan.width) * sizeof(T));
         if (!plan.sums)

@@ -92,7 +92,8 @@ static void NAME(update_piece)(const Updates *u, const Segment *s, int64_t piece
     plan.padded = up(columns, LANES);
     plan.chunk = plan.padded < UPDATE_CHUNK ? plan.padded : UPDATE_CHUNK;
     plan.block = UPDATE_CHUNK / plan.padded;
-    plan.block = plan.block < 1 ? 1 : plan.block > rows ? rows : plan.block;
+    plan.lines = plan.block = plan.block < 1 ? 1 : plan.block > rows ? rows : plan.block;
+    NAME(rows_sizes)(&plan);
     T *memory = stretto_scratch(SLOT_A, NAME(rows_memory)(&plan) + 64);
     if (!memory) {
         *failed = 1;
