@@ -144,6 +144,7 @@ typedef struct {
 typedef struct {
     int64_t lead[ROW_AXES], columns;
     int64_t stretches, behind; /* of a row; and rows that lie side by side, or 0: the last axis of `lead` */
+    int64_t step, place[ROW_AXES]; /* of outputs: between lines, and strides of `lead` */
     int64_t inputs, outputs, sums, chunks, kept, scalars, sections;
     RowInput input[ROW_MOST];
     RowOutput output[ROW_MOST];

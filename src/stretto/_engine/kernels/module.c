@@ -151,7 +151,7 @@ static int convolution(XLA_FFI_CallFrame *frame)
 from `lead` to `sections`, then those of literals and instructions; then each input's type, slot, step
 and strides, each output's type, slot and values a row (sums over rows come after the others, without), literals,
 bounds, instructions. */
-enum { ROWS_HEAD = 1 + ROW_AXES + 3 + 7 + 2, ROWS_INPUT = 3 + ROW_AXES, ROWS_OUTPUT = 3 };
+enum { ROWS_HEAD = 1 + ROW_AXES + 4 + ROW_AXES + 7 + 2, ROWS_INPUT = 3 + ROW_AXES, ROWS_OUTPUT = 3 };
 
 /* Read a program from as many numbers as there are; return what comes behind it, or NULL. */
 static const int64_t *read_program(const int64_t *given, const int64_t *end, RowProgram *p, int *wide)
@@ -162,8 +162,9 @@ static const int64_t *read_program(const int64_t *given, const int64_t *end, Row
     *wide = *given++ != 0;
     memcpy(p->lead, given, sizeof p->lead);
     given += ROW_AXES;
-    p->columns = given[0], p->stretches = given[1], p->behind = given[2];
-    given += 3;
+    p->columns = given[0], p->stretches = given[1], p->behind = given[2], p->step = given[3];
+    memcpy(p->place, given + 4, sizeof p->place);
+    given += 4 + ROW_AXES;
     p->inputs = given[0], p->outputs = given[1], p->sums = given[2];
     p->chunks = given[3], p->kept = given[4], p->scalars = given[5], p->sections = given[6];
     int64_t literals = given[7], instructions = given[8];

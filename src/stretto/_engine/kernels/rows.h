@@ -646,9 +646,9 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
     const RowProgram *p = plan->p;
     const int turned = p->behind > 0, plain = !turned && p->stretches == 1;
     int64_t columns = p->columns, each = plan->each, wide = plan->wide;
-    int64_t length = turned ? rows : columns / p->stretches, beside = turned ? p->behind : length;
+    int64_t length = turned ? rows : columns / p->stretches, beside = p->step;
     int64_t all = turned ? columns : plain ? rows : p->stretches;
-    int64_t written = turned ? first / beside * beside * columns + first % beside : first * columns;
+    int64_t written = offset(ROW_AXES, p->lead, p->place, first);
     T *kept = memory + p->chunks * each;
     T *scalars = kept + p->kept * plan->whole;
     int64_t from[ROW_MOST]; /* where inputs begin */

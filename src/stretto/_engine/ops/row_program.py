@@ -162,10 +162,13 @@ class Space(NamedTuple):
     """The axes behind the columns."""
     stretches: int = 0
     """The first axes of the columns along which stretches of a row are counted."""
+    over: tuple[int, int] = (0, 0)
+    """The first of other axes of the columns, in front of some along which rows are counted, and the
+    one after the last of them. Stretches of a row are counted along them."""
 
     @property
     def first(self) -> int:
-        """The first axis of the columns."""
+        """The first axis of the columns, but for those of ``over``."""
         return len(self.shape) - self.tail - self.behind
 
     @property
@@ -176,28 +179,38 @@ class Space(NamedTuple):
     @property
     def axes(self) -> tuple[int, ...]:
         """The axes of the columns."""
-        return tuple(range(self.first, self.last))
+        return (*range(*self.over), *range(self.first, self.last))
 
     @property
     def lead(self) -> tuple[int, ...]:
         """The sizes along which rows are counted, of which those behind the columns are one."""
         behind = math.prod(self.shape[self.last :])
-        return (*self.shape[: self.first], *[behind] * (self.behind > 0))
+        return (*self._outside(self.shape[: self.first]), *[behind] * (self.behind > 0))
 
     @property
     def columns(self) -> int:
         """The elements of a row."""
-        return math.prod(self.shape[self.first : self.last])
+        return math.prod([self.shape[k] for k in self.axes])
 
     @property
     def parts(self) -> int:
         """The stretches of a row."""
-        return math.prod(self.shape[self.first : self.first + self.stretches])
+        first, last = self.over
+        return math.prod(self.shape[first:last] + self.shape[self.first :][: self.stretches])
+
+    def _outside(self, of_axes: Sequence[int]) -> list[int]:
+        """Return what there is of the axes that ``over`` leaves out."""
+        first, last = self.over
+        return [*of_axes[:first], *of_axes[last:]]
 
     def kind(self, shape: tuple[int, ...]) -> Kind | None:
         """Say what an array of this shape is."""
         if shape == self.shape:
             return "rows"
+        if any(self.over):
+            ones = [1 if k in self.axes else n for k, n in enumerate(self.shape)]
+            padded = [*[1] * (len(ones) - len(shape)), *shape]
+            return "scalars" if shape == self.lead or padded == ones else None
         outer, behind = self.shape[: self.first], self.shape[self.last :]
         ones = len(shape) - len(outer) - len(behind)
         if 0 <= ones <= self.tail and shape == (*outer, *[1] * ones, *behind):
@@ -262,15 +275,13 @@ class Space(NamedTuple):
         if name == "sum" and axes and axes == tuple(
             [k for k in range(len(self.shape)) if k not in self.axes]
         ):
-            return ("add_up", "sums") if not self.stretches else None
+            return ("add_up", "sums") if self.parts == 1 else None
         return None
 
     def _slice(self, e: Equation) -> tuple[str, Kind] | None:
         primitive: Any = e.primitive
         (x,) = e.inputs
-        one_column = (
-            *self.shape[: self.first], *[1] * self.tail, *self.shape[self.last :]
-        )
+        one_column = tuple([1 if k in self.axes else n for k, n in enumerate(self.shape)])
         first = e.outputs[0].type.shape == one_column
         if x.type.shape != self.shape or x.type.dtype != self.dtype or not first:
             return None
@@ -281,6 +292,8 @@ class Space(NamedTuple):
         strides = [0 if n == 1 else s for n, s in zip(*view, strict=True)]
         if view.shape == ():  # the condition of a choice
             return Read("scalars", (0,) * len(self.lead), 0)
+        if any(self.over):
+            return self._reads_over(view.shape, strides, kind)
         last = len(view.shape) - self.behind
         lead, tail = strides[: self.first], strides[self.first : last]
         if self.behind:
@@ -304,11 +317,34 @@ class Space(NamedTuple):
             return None
         return Read("rows", tuple(lead), self.columns // self.parts if self.stretches else 0)
 
+    @property
+    def whole(self) -> Read:
+        """How an array of the shape lies."""
+        found = self.reads(_row_major(self.shape), "rows")
+        assert found is not None
+        return found if self.parts > 1 or self.behind else found._replace(step=self.columns)
+
+    def _reads_over(self, shape: tuple[int, ...], strides: list[int], kind: Kind) -> Read | None:
+        """Do the same where rows lie in stretches, with others between."""
+        if shape == self.lead:
+            return Read("scalars", tuple(strides), 0)
+        missing = len(self.shape) - len(shape)
+        shape, strides = (*[1] * missing, *shape), [*[0] * missing, *strides]
+        first, last = self.over
+        lead = tuple(self._outside(strides[: self.first]))
+        tail, step = strides[self.first :], _step(shape[first:last], strides[first:last])
+        if step is None or (kind == "scalars" and (step or any(tail))):
+            return None
+        if not any(tail):
+            return Read("parts" if step else "scalars", lead, step)
+        whole = [0 if n == 1 else s for n, s in zip(*_row_major(shape[self.first :]), strict=True)]
+        return Read("rows", lead, step) if tail == whole else None
+
     def is_own(self, view: View, kind: Kind, own: Kind) -> bool:
         """Say whether a value of the program is read row by row, by operations of a kind."""
-        counted = {"rows": len(self.shape), "parts": self.first + self.stretches}
+        parts = range(self.first, self.first + self.stretches) if own == "parts" else ()
         kept = [
-            n if k < counted.get(own, self.first) or k >= self.last else 1
+            n if own == "rows" or k not in self.axes or k in parts else 1
             for k, n in enumerate(self.shape)
         ]
         steps = _row_major(kept).strides
@@ -559,10 +595,10 @@ class _Compiler:
         """Return what the kernel is told."""
         space, inputs = self.space, list(self.inputs)
         apart = len(space.lead) - (space.behind > 0)  # the axis of what lies behind stays last
-        leads = [x.read.lead for x in inputs]
+        leads = [space.whole.lead, *[x.read.lead for x in inputs]]
         lead, strides = _joined(space.lead[:apart], [own[:apart] for own in leads])
         lead += space.lead[apart:]
-        strides = [[*own, *x[apart:]] for own, x in zip(strides, leads, strict=True)]
+        own, *strides = [[*own, *x[apart:]] for own, x in zip(strides, leads, strict=True)]
         if len(lead) > _AXES or len(inputs) > _MOST or len(self.program.outputs) > _MOST:
             raise _TooLarge
         missing = [0] * (_AXES - len(lead))
@@ -578,6 +614,7 @@ class _Compiler:
         bounds = code.ended()
         numbers = [int(space.dtype.itemsize == 8), *[1 for _ in missing], *lead]
         numbers += [space.columns, space.parts, space.lead[-1] if space.behind else 0]
+        numbers += [space.whole.step, *missing, *own]
         numbers += [len(inputs), len(plain), sums, code.chunks.most, code.kept.most]
         numbers += [len(scalars), len(bounds) - 1, len(code.literals), len(code.lines)]
         for x, own in zip(inputs, strides, strict=True):

@@ -100,9 +100,14 @@ def _spaces(along: list[Equation]) -> dict[Any, Space]:
         type, axes = e.inputs[0].type, sorted(primitive.axes)
         if type.dtype not in DTYPES or not axes or any(map(is_size, type.shape)):
             continue
-        if axes != list(range(axes[0], axes[-1] + 1)):
+        tail = 1
+        while tail < len(axes) and axes[-tail - 1] == axes[-tail] - 1:
+            tail += 1
+        behind, front = type.ndim - 1 - axes[-1], axes[:-tail]
+        if front and (behind or front != list(range(front[0], front[-1] + 1))):
             continue
-        space = Space(type.shape, len(axes), type.dtype, type.ndim - 1 - axes[-1])
+        over = (front[0], front[-1] + 1) if front else (0, 0)
+        space = Space(type.shape, tail, type.dtype, behind, over=over)
         rows = math.prod(space.lead)
         if rows * space.columns < _WORTH or space.columns < _LEAST_COLUMNS and not space.behind:
             continue
@@ -130,7 +135,7 @@ def _with_parts(program: Program, spaces: dict[Any, Space]) -> Program:
         shaped = [a for a in e.inputs if not isinstance(a, Literal)]
         for a in shaped:
             space = spaces.get((a.type.shape, a.type.dtype))
-            if space is None or space.behind or space.tail < 2:
+            if space is None or space.behind or any(space.over) or space.tail < 2:
                 continue
             steps = views(a)[1].strides[space.first :]
             sizes = space.shape[space.first :]
