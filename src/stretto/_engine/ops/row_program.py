@@ -18,7 +18,15 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops import arithmetic, bits, comparison, exponential, extrema, rounding
+from stretto._engine.ops import (
+    arithmetic,
+    bits,
+    comparison,
+    exponential,
+    extrema,
+    rounding,
+    trigonometric,
+)
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.identities import OptimizationBarrier
@@ -26,13 +34,14 @@ from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
 from stretto._engine.ops.shape import Slice
+from stretto._engine.ops.special import error_functions
 
 _BOOL = np.dtype(bool)
 
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt
 eq ne lt le gt ge is_finite and or not select number is_column sum sum_of_products greatest least
 first add_up mul_add sub_mul sum_of_differences sum_of_squared_differences mul_mul add_mul add_add
-tanh sech_squared logistic logistic_slope sign
+tanh sech_squared logistic logistic_slope sign erf erfc
 """
 CODES = {name: code for code, name in enumerate(_NAMES.split())}
 """The kernel's operations, in its order."""
@@ -48,6 +57,14 @@ ELEMENTWISE: dict[type, str] = {
     extrema.Min: "min",
     arithmetic.Sign: "sign",
     exponential.Exp: "exp",
+    exponential.Log: "log",
+    exponential.Log1p: "log1p",
+    exponential.Logistic: "logistic",
+    exponential.LogisticSlope: "logistic_slope",
+    trigonometric.Tanh: "tanh",
+    trigonometric.SechSquared: "sech_squared",
+    error_functions.Erf: "erf",
+    error_functions.Erfc: "erfc",
     exponential.Sqrt: "sqrt",
     exponential.Rsqrt: "rsqrt",
     comparison.Eq: "eq",
@@ -61,8 +78,6 @@ ELEMENTWISE: dict[type, str] = {
 }
 OF_BOOLS: dict[type, str] = {bits.And: "and", bits.Or: "or", bits.Not: "not"}
 _OF_SCALARS: dict[type, str] = {
-    exponential.Log: "log",
-    exponential.Log1p: "log1p",
     exponential.Expm1: "expm1",
 }
 """Operations that the kernel does one by one, so of one value a row alone."""
@@ -239,7 +254,7 @@ class Space(NamedTuple):
             return "number" if dtypes == {_BOOL} else "copy", kind
         if family is arithmetic.Square:
             return "square", kind
-        known = ELEMENTWISE.get(family)
+        known = "clamp" if family is extrema.Clamp else ELEMENTWISE.get(family)
         return (known, kind) if known and dtypes == {self.dtype} else None
 
     def counts(self, atom: Atom, views: Views) -> bool:
@@ -427,6 +442,14 @@ class _Compiler:
             if op == "is_column":
                 atoms = [a for a in atoms if not self.space.counts(a, self.views)]
             operands = [self._operand(a, reading) for a in atoms]
+            if op == "clamp":  # the greater of it and the least, and the less of that and the most
+                above = Var(out.type)
+                self.kinds[above], self.ready[above] = kind, max(
+                    [self.ready.get(x, 0) for x in operands[:2]]
+                )
+                section = 2 * self.ready[above] + (kind == "rows")
+                self.steps.append(_Step("max", kind, above, tuple(operands[:2]), section))
+                op, operands = "min", [above, operands[2]]
             if op == "square":
                 op, operands = "mul", operands * 2
             ones = [isinstance(x, Literal) and op == "mul" and x.value == 1 for x in operands]
