@@ -44,4 +44,5 @@ def test_what_is_drawn():
     cases = [draw_case(seed) for seed in range(300)]
     assert {c.dtype for c in cases} == {"float32", "float64"}
     assert any(c.special for c in cases) and any(c.members for c in cases)
-    assert len({step.op for c in cases for step in c.steps}) == 18
+    assert any(c.behind for c in cases) and any(len(c.tail) == 2 for c in cases)
+    assert len({step.op for c in cases for step in c.steps}) == 20

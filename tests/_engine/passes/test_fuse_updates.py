@@ -465,7 +465,11 @@ ALONE = {
     "rounded once": (lambda x, y: x + y * 2, False),
     "rounded once, turned": (lambda x, y: x + (y.T * 2).T, False),
     "quotient": (lambda x, y: hardswish(x), False),
-    "exponential": (lambda x, y: x * snp.exp(-x), False),
+    # Such as are approximated wherever they are.
+    "exponential": (lambda x, y: x * snp.exp(-x), True),
+    "gelu": (lambda x, y: st.nn.functional.gelu(x), True),
+    "gelu by tanh": (lambda x, y: st.nn.functional.gelu(x, approximate="tanh"), True),
+    "a curve's gradient": (st.grad(lambda x, y: (snp.tanh(x) * y).sum()), True),
     "gradient": (st.grad(lambda x, y: (snp.maximum(x, 0) * y).sum()), True),
     "turned": (lambda x, y: (x.T * 2 + y.T).T, False),
     "one number": (lambda x, y: x * y[0, 0], False),

@@ -25,7 +25,9 @@ are one instruction, which rounds once.
 takes 1.4 of the time, for instructions on single scalars; with 256 kB as long as with 64. */
 #define ROWS_NEAR 65536
 #endif
-#define ROWS_BESIDE (1024 / (int64_t)sizeof(T))  /* rows that are lanes of a block, at most */
+/* Bytes of a block whose lines are columns: with pieces of a line of 1 kB, and not of a page, a norm over
+64 channels of 32x32 takes twice the time. */
+#define ROWS_BELOW 393216
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
 
@@ -272,9 +274,8 @@ INLINE Vec NAME(erfc_of)(Vec x)
 /* erf within 2 ulp */
 INLINE Vec NAME(erf_of)(Vec x)
 {
-    const Places sign = (Places)ALL((T)-0.0);
-    Vec y = (Vec)((Places)x & ~sign), far = 1 - NAME(erfc_of)(y);
-    return CHOOSE(y < (T)0.8, x * POLYNOMIAL(x * x * (T)3.125 - 1, NAME(erf_terms)), (Places)far | (sign & (Places)x));
+    Vec zero = (Vec)((Places)ALL((T)-0.0) & (Places)x), y = (Vec)((Places)x ^ (Places)zero), far = 1 - NAME(erfc_of)(y);
+    return CHOOSE(y < (T)0.8, x * POLYNOMIAL(x * x * (T)3.125 - 1, NAME(erf_terms)), (Places)far | (Places)zero);
 }
 
 /* The logarithm within 1 ulp: of 2^n (1 + f) it is n ln 2 + 2 artanh(s), where s = f / (2 + f), whose
@@ -292,8 +293,7 @@ INLINE Vec NAME(log_of)(Vec x)
     Vec rest = n * (single ? (T)1.42860682030942e-06 : (T)7.440617111158231989e-11);
     rest = half - (s * (half + z * POLYNOMIAL(z, NAME(log_terms))) + rest) - f;
     y = n * (single ? (T)6.93145751953125e-01 : (T)6.931471804855391383e-01) - rest;
-    y = CHOOSE(x == (T)__builtin_inf(), x, y);
-    return CHOOSE(x > 0, y, CHOOSE(x == 0, ALL((T)-__builtin_inf()), ALL((T)__builtin_nan(""))));
+    return CHOOSE(x > 0, CHOOSE(x == (T)__builtin_inf(), x, y), CHOOSE(x == 0, ALL((T)-__builtin_inf()), ALL((T)__builtin_nan(""))));
 }
 
 /* log(u), and what rounding took from u = 1 + x */
@@ -749,10 +749,9 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
         if (in->slot < 0)
             continue;
         T *to = scalars + in->slot * wide;
-        if (!plain && !turned)
-            NAME(rows_take)(in->data, from[i], in->step, (int)in->type, in->step ? p->stretches : 1, to);
-        else if (turned || pitch >= 0)
-            NAME(rows_take)(in->data, from[i], turned ? in->lead[ROW_AXES - 1] : pitch, (int)in->type, rows, to);
+        int64_t count = plain || turned ? rows : in->step ? p->stretches : 1;
+        if (!plain || pitch >= 0)
+            NAME(rows_take)(in->data, from[i], turned ? in->lead[ROW_AXES - 1] : pitch, (int)in->type, count, to);
         else
             for (int64_t r = 0; r < rows; r++)
                 NAME(rows_take)(in->data, offset(ROW_AXES, p->lead, in->lead, first + r), 0, (int)in->type, 1, to + r);
@@ -831,8 +830,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                     k.more = 1;
                 } else if (small) {
                     int part = one->out_kind == ROW_PART;
-                    k.out = (NAME(Operand)){
-                        scalars + one->out * wide + (part ? line : 0), plain || part, 0};
+                    k.out = (NAME(Operand)){scalars + one->out * wide + part * line, plain || part, 0};
                     k.more = part ? start > 0 : k.more;
                 } else if (one->out_kind == ROW_KEPT) {
                     k.out = (NAME(Operand)){
@@ -915,35 +913,31 @@ static void NAME(rows_task)(void *work, int64_t index)
 static void NAME(rows_tiles)(Plan *plan)
 {
     const RowProgram *p = plan->p;
-    int64_t length = p->columns / p->stretches;
-    plan->span = plan->rows;
-    if (p->behind) {
-        int64_t parts = (p->behind + ROWS_BESIDE - 1) / ROWS_BESIDE;
-        plan->span = p->behind;
-        plan->block = plan->chunk = plan->padded = up((p->behind + parts - 1) / parts, LANES);
-        plan->lines = least(p->columns, ROWS_CHUNK / plan->block);
-    } else {
-        plan->padded = up(length, LANES);
-        plan->chunk = least(plan->padded, ROWS_CHUNK);
-        plan->block = 1;
-        plan->lines = least(p->stretches, ROWS_CHUNK / plan->chunk);
-    }
-    int64_t buffers = p->chunks + p->kept + 1;
+    const int plain = !p->behind && p->stretches == 1;
+    int64_t length = p->columns / p->stretches, arrays = p->kept + 1, size = sizeof(T);
     for (int64_t i = 0; i < p->inputs; i++) {
-        int plain = !p->behind && p->stretches == 1;
         plan->pitch[i] = plain ? NAME(row_pitch)(p, p->input[i].lead) : p->input[i].step;
-        buffers += p->input[i].slot < 0 && plan->pitch[i];
+        arrays += p->input[i].slot < 0 && plan->pitch[i];
         plan->extent[i] = 1 + (p->columns - 1) * (p->behind ? plan->pitch[i] : 1);
         for (int axis = 0; axis < ROW_AXES; axis++)
             plan->extent[i] += (p->lead[axis] - 1) * p->input[i].lead[axis];
     }
     for (int64_t i = 0; i < p->outputs; i++)
-        buffers += p->output[i].slot < 0;
-    if (!p->behind && p->stretches == 1) {
-        int64_t near = ROWS_NEAR / (plan->chunk * buffers * (int64_t)sizeof(T));
-        if (plan->padded == plan->chunk && near > 1)
-            plan->block = least(near, 256);
-        plan->lines = plan->block;
+        arrays += p->output[i].slot < 0;
+    plan->span = p->behind ? p->behind : plan->rows;
+    plan->block = 1;
+    if (p->behind) {
+        int64_t most = least(ROWS_CHUNK, ROWS_BELOW / (p->columns * arrays * size)), parts;
+        most = most < 256 / size ? 256 / size : most;
+        parts = (p->behind + most - 1) / most;
+        length = plan->block = up((p->behind + parts - 1) / parts, LANES);
+    }
+    plan->padded = up(length, LANES);
+    plan->chunk = least(plan->padded, ROWS_CHUNK);
+    plan->lines = least(p->behind ? p->columns : p->stretches, ROWS_CHUNK / plan->chunk);
+    if (plain) {
+        int64_t near = ROWS_NEAR / (plan->chunk * (arrays + p->chunks) * size);
+        plan->lines = plan->block = plan->padded > plan->chunk || near < 1 ? 1 : least(near, 256);
     }
     plan->blocks = plan->rows / plan->span * ((plan->span + plan->block - 1) / plan->block);
     plan->width = up(p->columns, LANES);
