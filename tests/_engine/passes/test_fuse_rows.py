@@ -1,6 +1,7 @@
 """Operations along rows in one call: what is found, and that values and derivatives stay."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -207,7 +208,9 @@ def test_members_have_their_own_rows(name, x):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["softmax", "log_softmax", "by hand", "layer_norm", "logsumexp", "pixels"])
+@pytest.mark.parametrize(
+    "name", ["softmax", "log_softmax", "by hand", "layer_norm", "logsumexp", "pixels"]
+)
 def test_keeps_what_is_not_finite(name, x):
     x[0] = -np.inf
     x[1, 3] = np.nan
@@ -462,8 +465,9 @@ def _spread(dtype, ends):
 
 
 CURVES = {
-    "erf": (st.special.erf, scipy.special.erf, (-6, 6), 3),
-    "erfc": (st.special.erfc, scipy.special.erfc, (-6, 9), 4),
+    # SciPy's own is off by 60 in float64.
+    "erf": (st.special.erf, np.vectorize(math.erf, otypes=[np.float64]), (-6, 6), 3),
+    "erfc": (st.special.erfc, np.vectorize(math.erfc, otypes=[np.float64]), (-6, 9), 4),
     "tanh": (snp.tanh, np.tanh, (-12, 12), 2),
     "logistic": (lambda x: 1 / (1 + snp.exp(-x)), scipy.special.expit, (-15, 15), 3),
     "log": (snp.log, np.log, (0, 1e30), 1.5),
@@ -483,7 +487,7 @@ def test_curves_are_near_the_true_values(name, dtype):
     with st.enable_x64(dtype == "float64"):
         assert _calls(along, rows) == 1
         got = np.asarray(st.jit(along)(rows))
-    wide = np.longdouble if name in ("tanh", "log", "log1p") else np.float64
+    wide = np.longdouble if name in ("tanh", "log", "log1p", "logistic") else np.float64
     with np.errstate(all="ignore"):
         expected = twin(rows.astype(wide))
     rounded = expected.astype(dtype)
@@ -492,5 +496,4 @@ def test_curves_are_near_the_true_values(name, dtype):
     np.testing.assert_array_equal(np.signbit(got[rows == 0]), np.signbit(rounded[rows == 0]))
     normal = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(dtype).tiny)
     apart = np.abs(got[normal] - expected[normal]) / np.spacing(np.abs(rounded[normal]))
-    # SciPy's own, in float64, are off by a few.
-    assert apart.max() <= units + (3 if dtype == "float64" and wide is np.float64 else 0)
+    assert apart.max() <= units

@@ -1,11 +1,11 @@
 """Programs over rows as the instructions of a kernel (``kernels/rows.h``).
 
-All operations of such a program work on arrays of one shape, of which some axes, the *columns*, make
-up rows, or on one value a row. So softmax, norms, their gradients and what users write like them
-can be done row by row, while a row is in the cache. What an operation reads may be repeated along
-some axes: it is read where it lies, by strides. Columns are the last axes, or others lie behind
-them, as pixels behind channels. Rows may be stretches, each with values of its own (*parts*), as the
-channels of a group have weights.
+All operations of such a program work on arrays of one shape, of which some axes, the *columns*,
+make up rows, or on one value a row. So softmax, norms, their gradients and what users write like
+them can be done row by row, while a row is in the cache. What an operation reads may be repeated
+along some axes: it is read where it lies, by strides. Columns are the last axes, or others lie
+behind them, as pixels behind channels. Rows may be stretches, each with values of its own
+(*parts*), as the channels of a group have weights.
 """
 
 from __future__ import annotations
@@ -89,8 +89,9 @@ _AXES = 4
 _MOST = 96
 
 Kind = str
-"""What a value is: ``rows``, ``scalars`` (one a row), ``parts`` (one a stretch of a row), or ``sums``
-over rows (one a column)."""
+"""What a value is: ``rows``, ``scalars`` (one a row), ``parts`` (one a stretch of a row), or
+``sums`` over rows (one a column). What is read from outside may be ``columns``, too: one a column,
+where others lie behind."""
 
 
 class View(NamedTuple):
@@ -219,7 +220,7 @@ class Space(NamedTuple):
             return "scalars" if not self.behind or ones in (0, self.tail) else None
         front = self.shape[: self.first + self.stretches]
         ones = len(shape) - len(front)
-        if self.stretches and 0 <= ones and shape == (*front, *[1] * ones):
+        if self.stretches and ones >= 0 and shape == (*front, *[1] * ones):
             return "parts"
         return None
 
@@ -274,8 +275,10 @@ class Space(NamedTuple):
             return name, "scalars"
         if self.stretches and axes == inner:
             return name, "parts"
-        if name == "sum" and axes and axes == tuple(
-            [k for k in range(len(self.shape)) if k not in self.axes]
+        if (
+            name == "sum"
+            and axes
+            and axes == tuple([k for k in range(len(self.shape)) if k not in self.axes])
         ):
             return ("add_up", "sums") if not self.stretches else None
         return None
@@ -283,9 +286,7 @@ class Space(NamedTuple):
     def _slice(self, e: Equation) -> tuple[str, Kind] | None:
         primitive: Any = e.primitive
         (x,) = e.inputs
-        one_column = (
-            *self.shape[: self.first], *[1] * self.tail, *self.shape[self.last :]
-        )
+        one_column = (*self.shape[: self.first], *[1] * self.tail, *self.shape[self.last :])
         first = e.outputs[0].type.shape == one_column
         if x.type.shape != self.shape or x.type.dtype != self.dtype or not first:
             return None
@@ -444,8 +445,9 @@ class _Compiler:
             operands = [self._operand(a, reading) for a in atoms]
             if op == "clamp":  # the greater of it and the least, and the less of that and the most
                 above = Var(out.type)
-                self.kinds[above], self.ready[above] = kind, max(
-                    [self.ready.get(x, 0) for x in operands[:2]]
+                self.kinds[above], self.ready[above] = (
+                    kind,
+                    max([self.ready.get(x, 0) for x in operands[:2]]),
                 )
                 section = 2 * self.ready[above] + (kind == "rows")
                 self.steps.append(_Step("max", kind, above, tuple(operands[:2]), section))
