@@ -498,13 +498,30 @@ def test_small_programs_of_nothing_else_are_one_call(name, shape):
         expected = st.jit(f)(*args)
     if alone:
         for got, e in zip(tree.leaves(st.jit(f)(*args)), tree.leaves(expected), strict=True):
-            np.testing.assert_array_equal(got, e)
+            # Curves are approximated by others, so that only what is not finite is the same.
+            off = (
+                1e-6 if name in ("exponential", "gelu", "gelu by tanh", "a curve's gradient") else 0
+            )
+            np.testing.assert_allclose(got, e, rtol=off, atol=off)
 
 
 @pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (1 << 17, 1), (131073, 0)])
 def test_sizes_of_programs_that_are_one_call(elements, alone):
     program = fuse_alone(prepare(make_graph(lambda x: (x + 1) * 2)(np.ones(elements, np.float32))))
     assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
+
+
+@pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (131073, 1)])
+def test_curves_are_one_call_whatever_their_size(elements, alone):
+    program = fuse_alone(prepare(make_graph(snp.tanh)(np.ones(elements, np.float32))))
+    assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_curves_of_other_dtypes_are_not_a_call(dtype):
+    with st.enable_x64():
+        program = fuse_alone(prepare(make_graph(lambda x: snp.tanh(x) * x)(np.ones(5000, dtype))))
+    assert not any(isinstance(e.primitive, FusedUpdates) for e in program.equations)
 
 
 @pytest.mark.parametrize(("count", "alone"), [(64, 1), (65, 0)])
