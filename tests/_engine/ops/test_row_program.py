@@ -7,7 +7,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.types import array_type
 from stretto._engine.ops import row_program
-from stretto._engine.ops.row_program import Space, View, Views, instructions
+from stretto._engine.ops.row_program import Read, Space, View, Views, instructions
 
 F32 = np.dtype(np.float32)
 
@@ -49,8 +49,9 @@ def test_what_is_reshaped_after_it_was_repeated_is_an_array_of_its_own():
 
 def decoded(numbers):
     """The numbers of the head by name, and the operations' names."""
-    names = ("columns", "inputs", "outputs", "sums", "chunks", "kept", "scalars", "sections")
-    head = dict(zip((*names, "literals", "lines"), numbers[5:15], strict=True))
+    names = ("columns", "stretches", "behind", "inputs", "outputs", "sums", "chunks", "kept")
+    names = (*names, "scalars", "sections", "literals", "lines")
+    head = dict(zip(names, numbers[5:17], strict=True))
     lines = np.array(numbers[len(numbers) - 10 * head["lines"] :]).reshape(-1, 10)
     by_code = {code: name for name, code in row_program.CODES.items()}
     return head, [by_code[code] for code in lines[:, 0]]
@@ -125,18 +126,78 @@ OWN, REPEATED, TURNED, OF_ROWS, OF_COLUMNS, ONE = (
 @pytest.mark.parametrize(
     ("view", "kind", "found"),
     [
-        (OWN, "rows", ((60, 20), True)),
+        (OWN, "rows", Read("rows", (60, 20), 0)),
         (OWN, "scalars", None),
-        (REPEATED, "rows", ((0, 20), True)),
+        (REPEATED, "rows", Read("rows", (0, 20), 0)),
         (TURNED, "rows", None),
-        (OF_ROWS, "rows", ((3, 1), False)),
-        (OF_ROWS, "scalars", ((3, 1), False)),
-        (OF_COLUMNS, "rows", ((0, 0), True)),
-        (ONE, "rows", ((0, 0), False)),
+        (OF_ROWS, "rows", Read("scalars", (3, 1), 0)),
+        (OF_ROWS, "scalars", Read("scalars", (3, 1), 0)),
+        (OF_COLUMNS, "rows", Read("rows", (0, 0), 0)),
+        (ONE, "rows", Read("scalars", (0, 0), 0)),
     ],
 )
 def test_how_an_array_is_read_row_by_row(view, kind, found):
     assert Space((2, 3, 4, 5), 2, F32).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "found"),
+    [
+        (OWN, "rows", Read("rows", (60, 1), 20)),
+        (OWN, "scalars", None),
+        (REPEATED, "rows", Read("rows", (0, 1), 20)),
+        (TURNED, "rows", None),
+        (View((2, 3, 4, 5), (0, 7, 0, 0)), "rows", Read("columns", (0, 0), 7)),
+        (View((2, 3, 4, 5), (60, 20, 5, 0)), "rows", None),
+        (View((2, 1, 4, 5), (20, 0, 5, 1)), "rows", Read("scalars", (20, 1), 0)),
+        (View((2, 4, 5), (20, 5, 1)), "scalars", Read("scalars", (20, 1), 0)),
+        (View((2, 4, 5), (20, 0, 1)), "scalars", None),
+    ],
+)
+def test_how_an_array_is_read_where_pixels_lie_behind_channels(view, kind, found):
+    assert Space((2, 3, 4, 5), 1, F32, 2).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "found"),
+    [
+        (OWN, "rows", Read("rows", (60,), 20)),
+        (View((2, 3, 4, 5), (0, 1, 0, 0)), "rows", Read("parts", (0,), 1)),
+        (View((2, 3, 1, 1), (0, 1, 0, 0)), "parts", Read("parts", (0,), 1)),
+        (View((2, 3, 1, 1), (0, 1, 0, 0)), "scalars", None),
+        (View((2, 3, 4, 5), (0, 0, 1, 0)), "rows", None),
+        (View((2, 3, 4, 5), (1, 0, 0, 0)), "parts", Read("scalars", (1,), 0)),
+    ],
+)
+def test_how_an_array_is_read_where_values_repeat_in_stretches(view, kind, found):
+    assert Space((2, 3, 4, 5), 3, F32, 0, 1).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((2, 3, 4, 5), "rows"),
+        ((2, 3), "parts"),
+        ((2, 3, 1, 1), "parts"),
+        ((2,), "scalars"),
+        ((2, 1, 1), "scalars"),
+        ((2, 1, 1, 1), "scalars"),
+        ((2, 3, 4), None),
+        ((3,), None),
+    ],
+)
+def test_what_an_array_of_a_shape_is_where_rows_are_stretches(shape, kind):
+    assert Space((2, 3, 4, 5), 3, F32, 0, 1).kind(shape) == kind
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [((2, 3, 4, 5), "rows"), ((2, 4, 5), "scalars"), ((2, 1, 4, 5), "scalars"), ((2, 3), None)],
+)
+def test_what_an_array_of_a_shape_is_where_pixels_lie_behind(shape, kind):
+    space = Space((2, 3, 4, 5), 1, F32, 2)
+    assert space.kind(shape) == kind
+    assert (space.lead, space.columns, space.axes) == ((2, 20), 3, (1,))
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ are one instruction, which rounds once.
 takes 1.4 of the time, for instructions on single scalars; with 256 kB as long as with 64. */
 #define ROWS_NEAR 65536
 #endif
-#define ROWS_BESIDE (1024 / (int64_t)sizeof(T))  /* rows that are lanes of a block, at most */
+/* Bytes of a block whose lines are columns: with pieces of a line of 1 kB, and not of a page, a norm over
+64 channels of 32x32 takes twice the time. */
+#define ROWS_BELOW 393216
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
 
@@ -190,14 +192,15 @@ INLINE Vec NAME(exp_beyond)(Vec r)
     return p * (r * r);
 }
 
-INLINE Vec NAME(exp_of)(Vec x)
+/* e to the power of x - low, where low is the rest of what x was rounded to */
+INLINE Vec NAME(exp_less)(Vec x, Vec low)
 {
     const int single = sizeof(T) == 4;
     x = NAME(rows_above)(ALL(single ? (T)-104 : (T)-746), x);
     x = NAME(rows_below)(ALL(single ? (T)89 : (T)710), x);
     const T shift = single ? (T)12582912 : (T)6755399441055744;
     Vec shifted = x * (T)1.44269504088896340736 + shift, n = shifted - shift;
-    Vec r = NAME(exp_rest)(x, n), p = NAME(exp_beyond)(r) + r + 1;
+    Vec r = NAME(exp_rest)(x, n) - low, p = NAME(exp_beyond)(r) + r + 1;
 #if BYTES == 64 && defined(__x86_64__)
     return single ? (Vec)_mm512_scalef_ps((__m512)p, (__m512)n)
                   : (Vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
@@ -207,6 +210,97 @@ INLINE Vec NAME(exp_of)(Vec x)
     Naturals half = ((whole + 4096) >> 1) - 2048, rest = whole - half;
     return p * (Vec)((half + bias) << digits) * (Vec)((rest + bias) << digits);
 #endif
+}
+
+INLINE Vec NAME(exp_of)(Vec x) { return NAME(exp_less)(x, (Vec){0}); }
+
+/* Polynomials through Chebyshev's points, from the highest power down, of what is about -1 to 1: of erfc,
+of erf, and of the logarithm's rest. */
+static const T NAME(erfc_terms)[] = {
+#ifdef NARROW
+    2.8328488e-05, 2.1445343e-05, -0.000457864662, -0.00113405136, 0.00521374634, 0.0464623943,
+    0.180300862, 0.46744898, 0.89362061, 1.29902959,
+#else
+    -2.84724701868882313e-11, -2.65313738327830398e-10, 7.10206853473788736e-10, 2.34299032450110207e-9,
+    -7.7731030338376886e-9, -8.89478870350352197e-9, 5.97163845586760632e-8, -1.47735723333352238e-9,
+    -3.9535547389940987e-7, 3.33124029488254469e-7, 2.59559349638188802e-6, -3.69800933995694282e-6,
+    -0.0000192224741698727369, 0.0000297177397368496185, 0.000175970820161737389, -0.000141888784814708421,
+    -0.0019148087748328788, -0.00208726866132788869, 0.0170992790125666985, 0.0959514250242497047,
+    0.282275870355538558, 0.58507731071037389, 0.928567077822405554, 1.16469211523439592,
+#endif
+};
+static const T NAME(erf_terms)[] = {
+#ifdef NARROW
+    -2.195740568e-6, 4.235726605e-5, -0.0006875033828, 0.009215314952, -0.09968678136, 1.018745011,
+#else
+    1.24738652749997641e-13, -4.3214787454789391e-12, 1.36000896996060908e-10, -3.86905196220655596e-9,
+    9.81617015869591981e-8, -2.18992969768287054e-6, 0.0000422097937792798137, -0.000687505562669564823,
+    0.0092153702785622299, -0.0996867812397277912, 1.01874500811987536,
+#endif
+};
+static const T NAME(log_terms)[] = {
+#ifdef NARROW
+    0.2960069107, 0.39988319, 0.6666668618,
+#else
+    0.146436286019097976, 0.153295007542041771, 0.181829566080634589, 0.222222101992642115,
+    0.285714286317643346, 0.399999999998866129, 0.666666666666667014,
+#endif
+};
+#define POLYNOMIAL(x, terms) NAME(polynomial)(x, terms, (int)(sizeof terms / sizeof *terms))
+
+INLINE Vec NAME(polynomial)(Vec x, const T *terms, int count)
+{
+    Vec p = ALL(terms[0]);
+    for (int i = 1; i < count; i++)
+        p = p * x + terms[i];
+    return p;
+}
+
+/* erfc within 4 ulp: exp(-y^2) / (y + 3) times a polynomial in 1 / (y + 3) (the variable of Shepherd
+and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981). What rounding takes from
+the quotient would be 3 ulp more; y^2 is the square of the first half of y's digits, and a rest. */
+INLINE Vec NAME(erfc_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    Vec y = NAME(rows_below)(ALL(single ? (T)10.2 : (T)27.4), (Vec)((Places)x & ~(Places)ALL((T)-0.0)));
+    Vec high = (Vec)((Places)y & ALL_MASK(single ? (INTEGER)-4096 : (INTEGER)-134217728)), sum = y + 3;
+    Vec over = 1 / sum, lost = y - (sum - 3), more = (1 - sum * over - lost * over) * over;
+    Vec place = single ? over * 8 - (T)1.625 + more * 8 : over * (T)6.5 - (T)1.1875 + more * (T)6.5;
+    Vec p = POLYNOMIAL(place, NAME(erfc_terms)), e = NAME(exp_less)(-(high * high), (y - high) * (y + high));
+    e *= p * over + p * more;
+    return CHOOSE(x < 0, 2 - e, e);
+}
+
+/* erf within 2 ulp */
+INLINE Vec NAME(erf_of)(Vec x)
+{
+    Vec zero = (Vec)((Places)ALL((T)-0.0) & (Places)x), y = (Vec)((Places)x ^ (Places)zero), far = 1 - NAME(erfc_of)(y);
+    return CHOOSE(y < (T)0.8, x * POLYNOMIAL(x * x * (T)3.125 - 1, NAME(erf_terms)), (Places)far | (Places)zero);
+}
+
+/* The logarithm within 1 ulp: of 2^n (1 + f) it is n ln 2 + 2 artanh(s), where s = f / (2 + f), whose
+series begins with 2 s = f - s f (as in Sun's fdlibm, 1993). */
+INLINE Vec NAME(log_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    const NATURAL digits = single ? 23 : 52;
+    const Places small = x < (single ? (T)1.1754943508222875e-38 : (T)2.2250738585072014e-308);
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    Vec y = CHOOSE(small, x * (single ? (T)8388608 : (T)4503599627370496), x);
+    Places power = ((Places)y - (Places)ALL((T)0.70710678118654752)) >> digits;
+    Vec n = (Vec)((Places)ALL(shift) + power) - shift - (Vec)(small & (Places)ALL((T)digits));
+    Vec f = (Vec)((Naturals)y - ((Naturals)power << digits)) - 1, s = f / (f + 2), z = s * s, half = f * f * (T)0.5;
+    Vec rest = n * (single ? (T)1.42860682030942e-06 : (T)7.440617111158231989e-11);
+    rest = half - (s * (half + z * POLYNOMIAL(z, NAME(log_terms))) + rest) - f;
+    y = n * (single ? (T)6.93145751953125e-01 : (T)6.931471804855391383e-01) - rest;
+    return CHOOSE(x > 0, CHOOSE(x == (T)__builtin_inf(), x, y), CHOOSE(x == 0, ALL((T)-__builtin_inf()), ALL((T)__builtin_nan(""))));
+}
+
+/* log(u), and what rounding took from u = 1 + x */
+INLINE Vec NAME(log1p_of)(Vec x)
+{
+    Vec u = x + 1, log = NAME(log_of)(u), rest = (x - (u - 1)) / u;
+    return CHOOSE((u == 1) | (x == (T)__builtin_inf()), x, CHOOSE(u > 0, log + rest, log));
 }
 
 /* tanh within 2 ulp: with t = exp(2|x|) - 1 it is t / (t + 2), of the sign of x. The method is as
@@ -293,22 +387,20 @@ FLOATS_OF_ONE(tanh, NAME(tanh_of)(x))
 FLOATS_OF_ONE(sech_squared, NAME(sech_squared_of)(x))
 FLOATS_OF_ONE(logistic, NAME(logistic_of)(x))
 FLOATS_OF_ONE(logistic_slope, NAME(logistic_slope_of)(x))
+FLOATS_OF_ONE(erf, NAME(erf_of)(x))
+FLOATS_OF_ONE(erfc, NAME(erfc_of)(x))
+FLOATS_OF_ONE(log, NAME(log_of)(x))
+FLOATS_OF_ONE(log1p, NAME(log1p_of)(x))
 FLOATS_OF_ONE(sqrt, NAME(sqrt_of)(x))
 FLOATS_OF_ONE(rsqrt, 1 / NAME(sqrt_of)(x))
 FLOATS_OF_ONE(sign, CHOOSE((x == 0) | (x != x), x, CHOOSE(x < 0, ALL((T)-1), ALL((T)1))))
 
 /* Of scalars alone, one by one. */
-#define ONE_BY_ONE(name, expression)                                                               \
-    static void NAME(rows_##name)(const Call *k)                                                   \
-    {                                                                                              \
-        for (int64_t i = 0; i < k->width; i++) {                                                   \
-            T x = k->a.at[k->a.vec ? i : 0];                                                       \
-            k->out.at[i] = expression;                                                             \
-        }                                                                                          \
-    }
-ONE_BY_ONE(log, OF_TYPE(__builtin_log, x))
-ONE_BY_ONE(log1p, OF_TYPE(__builtin_log1p, x))
-ONE_BY_ONE(expm1, OF_TYPE(__builtin_expm1, x))
+static void NAME(rows_expm1)(const Call *k)
+{
+    for (int64_t i = 0; i < k->width; i++)
+        k->out.at[i] = OF_TYPE(__builtin_expm1, k->a.at[k->a.vec ? i : 0]);
+}
 
 /* What a mask of floats or of masks says: the second operand where it is set, else the third. */
 static void NAME(rows_select)(const Call *k)
@@ -480,19 +572,14 @@ REDUCED(least)
             EACH STORE(o + i, ALL((T)(identity)));                                                 \
         for (int64_t r = 0; r < k->rows; r++) {                                                    \
             const T *xs = k->a.at + r * k->a.pitch, *ys = k->b.at + r * k->b.pitch;                \
-            Vec y = ys ? ALL(*ys) : ALL((T)0);                                                     \
-            (void)y;                                                                               \
-            if (k->b.vec)                                                                          \
-                EACH {                                                                             \
-                    Vec x = LOAD(xs + i), y = LOAD(ys + i);                                        \
-                    (void)y;                                                                       \
-                    STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                    \
-                }                                                                                  \
-            else                                                                                   \
-                EACH {                                                                             \
-                    Vec x = LOAD(xs + i);                                                          \
-                    STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                    \
-                }                                                                                  \
+            Vec all = ys ? ALL(*ys) : ALL((T)0);                                                   \
+            EACH {                                                                                 \
+                Vec x = LOAD(xs + i), y = all;                                                     \
+                if (k->b.vec)                                                                      \
+                    y = LOAD(ys + i);                                                              \
+                (void)y;                                                                           \
+                STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                        \
+            }                                                                                      \
         }                                                                                          \
     }
 #define BOTH_WAYS(name, combine, identity, expression)                                             \
@@ -545,6 +632,7 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_sum_of_differences), NAME(rows_sum_of_squared_differences),
     NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add), NAME(rows_tanh),
     NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope), NAME(rows_sign),
+    NAME(rows_erf), NAME(rows_erfc),
 };
 
 /* Where lanes are rows; from ROWS_FIRST_REDUCTION on */
@@ -573,6 +661,7 @@ typedef struct {
     T *sums;                          /* over rows, for each part */
     int64_t width;                    /* of a sum over rows */
     int64_t pitch[ROW_MOST];          /* of an input's lines, in elements; -1 where it varies */
+    int64_t extent[ROW_MOST];         /* elements of it, or 0: what lies behind a line may be read */
     int64_t ahead;                    /* inputs of which the next chunk is fetched meanwhile */
     int failed;
 } NAME(RowPlan);
@@ -660,10 +749,9 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
         if (in->slot < 0)
             continue;
         T *to = scalars + in->slot * wide;
-        if (!plain && !turned)
-            NAME(rows_take)(in->data, from[i], in->step, (int)in->type, in->step ? p->stretches : 1, to);
-        else if (turned || pitch >= 0)
-            NAME(rows_take)(in->data, from[i], turned ? in->lead[ROW_AXES - 1] : pitch, (int)in->type, rows, to);
+        int64_t count = plain || turned ? rows : in->step ? p->stretches : 1;
+        if (!plain || pitch >= 0)
+            NAME(rows_take)(in->data, from[i], turned ? in->lead[ROW_AXES - 1] : pitch, (int)in->type, count, to);
         else
             for (int64_t r = 0; r < rows; r++)
                 NAME(rows_take)(in->data, offset(ROW_AXES, p->lead, in->lead, first + r), 0, (int)in->type, 1, to + r);
@@ -697,7 +785,8 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                         NAME(rows_take)(in->data, at, pitch, (int)in->type, lines, own);
                         continue;
                     }
-                    if (in->type == ROW_FLOATS && pitch >= 0 && whole) {
+                    int near = at + (lines - 1) * pitch + k.width <= plan->extent[one->from[0]];
+                    if (in->type == ROW_FLOATS && pitch >= 0 && (whole || near)) {
                         *to = (NAME(Operand)){(T *)in->data + at, pitch, 1};
                         if (plan->ahead)
                             ahead[coming++] = (const char *)(to->at + plan->chunk);
@@ -741,8 +830,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                     k.more = 1;
                 } else if (small) {
                     int part = one->out_kind == ROW_PART;
-                    k.out = (NAME(Operand)){
-                        scalars + one->out * wide + (part ? line : 0), plain || part, 0};
+                    k.out = (NAME(Operand)){scalars + one->out * wide + part * line, plain || part, 0};
                     k.more = part ? start > 0 : k.more;
                 } else if (one->out_kind == ROW_KEPT) {
                     k.out = (NAME(Operand)){
@@ -825,32 +913,31 @@ static void NAME(rows_task)(void *work, int64_t index)
 static void NAME(rows_tiles)(Plan *plan)
 {
     const RowProgram *p = plan->p;
-    int64_t length = p->columns / p->stretches;
-    plan->span = plan->rows;
-    if (p->behind) {
-        int64_t parts = (p->behind + ROWS_BESIDE - 1) / ROWS_BESIDE;
-        plan->span = p->behind;
-        plan->block = plan->chunk = plan->padded = up((p->behind + parts - 1) / parts, LANES);
-        plan->lines = least(p->columns, ROWS_CHUNK / plan->block);
-    } else {
-        plan->padded = up(length, LANES);
-        plan->chunk = least(plan->padded, ROWS_CHUNK);
-        plan->block = 1;
-        plan->lines = least(p->stretches, ROWS_CHUNK / plan->chunk);
-    }
-    int64_t buffers = p->chunks + p->kept + 1;
+    const int plain = !p->behind && p->stretches == 1;
+    int64_t length = p->columns / p->stretches, arrays = p->kept + 1, size = sizeof(T);
     for (int64_t i = 0; i < p->inputs; i++) {
-        int plain = !p->behind && p->stretches == 1;
         plan->pitch[i] = plain ? NAME(row_pitch)(p, p->input[i].lead) : p->input[i].step;
-        buffers += p->input[i].slot < 0 && plan->pitch[i];
+        arrays += p->input[i].slot < 0 && plan->pitch[i];
+        plan->extent[i] = 1 + (p->columns - 1) * (p->behind ? plan->pitch[i] : 1);
+        for (int axis = 0; axis < ROW_AXES; axis++)
+            plan->extent[i] += (p->lead[axis] - 1) * p->input[i].lead[axis];
     }
     for (int64_t i = 0; i < p->outputs; i++)
-        buffers += p->output[i].slot < 0;
-    if (!p->behind && p->stretches == 1) {
-        int64_t near = ROWS_NEAR / (plan->chunk * buffers * (int64_t)sizeof(T));
-        if (plan->padded == plan->chunk && near > 1)
-            plan->block = least(near, 256);
-        plan->lines = plan->block;
+        arrays += p->output[i].slot < 0;
+    plan->span = p->behind ? p->behind : plan->rows;
+    plan->block = 1;
+    if (p->behind) {
+        int64_t most = least(ROWS_CHUNK, ROWS_BELOW / (p->columns * arrays * size)), parts;
+        most = most < 256 / size ? 256 / size : most;
+        parts = (p->behind + most - 1) / most;
+        length = plan->block = up((p->behind + parts - 1) / parts, LANES);
+    }
+    plan->padded = up(length, LANES);
+    plan->chunk = least(plan->padded, ROWS_CHUNK);
+    plan->lines = least(p->behind ? p->columns : p->stretches, ROWS_CHUNK / plan->chunk);
+    if (plain) {
+        int64_t near = ROWS_NEAR / (plan->chunk * (arrays + p->chunks) * size);
+        plan->lines = plan->block = plan->padded > plan->chunk || near < 1 ? 1 : least(near, 256);
     }
     plan->blocks = plan->rows / plan->span * ((plan->span + plan->block - 1) / plan->block);
     plan->width = up(p->columns, LANES);

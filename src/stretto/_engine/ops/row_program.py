@@ -1,11 +1,11 @@
 """Programs over rows as the instructions of a kernel (``kernels/rows.h``).
 
-All operations of such a program work on arrays of one shape, of which some axes, the *columns*, make
-up rows, or on one value a row. So softmax, norms, their gradients and what users write like them
-can be done row by row, while a row is in the cache. What an operation reads may be repeated along
-some axes: it is read where it lies, by strides. Columns are the last axes, or others lie behind
-them, as pixels behind channels. Rows may be stretches, each with values of its own (*parts*), as the
-channels of a group have weights.
+All operations of such a program work on arrays of one shape, of which some axes, the *columns*,
+make up rows, or on one value a row. So softmax, norms, their gradients and what users write like
+them can be done row by row, while a row is in the cache. What an operation reads may be repeated
+along some axes: it is read where it lies, by strides. Columns are the last axes, or others lie
+behind them, as pixels behind channels. Rows may be stretches, each with values of its own
+(*parts*), as the channels of a group have weights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops import arithmetic, bits, comparison, exponential, extrema, rounding
+from stretto._engine.ops import (
+    arithmetic,
+    bits,
+    comparison,
+    exponential,
+    extrema,
+    rounding,
+    trigonometric,
+)
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.identities import OptimizationBarrier
@@ -26,13 +34,14 @@ from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
 from stretto._engine.ops.shape import Slice
+from stretto._engine.ops.special import error_functions
 
 _BOOL = np.dtype(bool)
 
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt
 eq ne lt le gt ge is_finite and or not select number is_column sum sum_of_products greatest least
 first add_up mul_add sub_mul sum_of_differences sum_of_squared_differences mul_mul add_mul add_add
-tanh sech_squared logistic logistic_slope sign
+tanh sech_squared logistic logistic_slope sign erf erfc
 """
 CODES = {name: code for code, name in enumerate(_NAMES.split())}
 """The kernel's operations, in its order."""
@@ -48,6 +57,14 @@ ELEMENTWISE: dict[type, str] = {
     extrema.Min: "min",
     arithmetic.Sign: "sign",
     exponential.Exp: "exp",
+    exponential.Log: "log",
+    exponential.Log1p: "log1p",
+    exponential.Logistic: "logistic",
+    exponential.LogisticSlope: "logistic_slope",
+    trigonometric.Tanh: "tanh",
+    trigonometric.SechSquared: "sech_squared",
+    error_functions.Erf: "erf",
+    error_functions.Erfc: "erfc",
     exponential.Sqrt: "sqrt",
     exponential.Rsqrt: "rsqrt",
     comparison.Eq: "eq",
@@ -61,8 +78,6 @@ ELEMENTWISE: dict[type, str] = {
 }
 OF_BOOLS: dict[type, str] = {bits.And: "and", bits.Or: "or", bits.Not: "not"}
 _OF_SCALARS: dict[type, str] = {
-    exponential.Log: "log",
-    exponential.Log1p: "log1p",
     exponential.Expm1: "expm1",
 }
 """Operations that the kernel does one by one, so of one value a row alone."""
@@ -74,8 +89,9 @@ _AXES = 4
 _MOST = 96
 
 Kind = str
-"""What a value is: ``rows``, ``scalars`` (one a row), ``parts`` (one a stretch of a row), or ``sums``
-over rows (one a column)."""
+"""What a value is: ``rows``, ``scalars`` (one a row), ``parts`` (one a stretch of a row), or
+``sums`` over rows (one a column). What is read from outside may be ``columns``, too: one a column,
+where others lie behind."""
 
 
 class View(NamedTuple):
@@ -217,7 +233,7 @@ class Space(NamedTuple):
             return "scalars" if not self.behind or ones in (0, self.tail) else None
         front = self.shape[: self.first + self.stretches]
         ones = len(shape) - len(front)
-        if self.stretches and 0 <= ones and shape == (*front, *[1] * ones):
+        if self.stretches and ones >= 0 and shape == (*front, *[1] * ones):
             return "parts"
         return None
 
@@ -252,7 +268,7 @@ class Space(NamedTuple):
             return "number" if dtypes == {_BOOL} else "copy", kind
         if family is arithmetic.Square:
             return "square", kind
-        known = ELEMENTWISE.get(family)
+        known = "clamp" if family is extrema.Clamp else ELEMENTWISE.get(family)
         return (known, kind) if known and dtypes == {self.dtype} else None
 
     def counts(self, atom: Atom, views: Views) -> bool:
@@ -272,8 +288,10 @@ class Space(NamedTuple):
             return name, "scalars"
         if self.stretches and axes == inner:
             return name, "parts"
-        if name == "sum" and axes and axes == tuple(
-            [k for k in range(len(self.shape)) if k not in self.axes]
+        if (
+            name == "sum"
+            and axes
+            and axes == tuple([k for k in range(len(self.shape)) if k not in self.axes])
         ):
             return ("add_up", "sums") if self.parts == 1 else None
         return None
@@ -463,6 +481,15 @@ class _Compiler:
             if op == "is_column":
                 atoms = [a for a in atoms if not self.space.counts(a, self.views)]
             operands = [self._operand(a, reading) for a in atoms]
+            if op == "clamp":  # the greater of it and the least, and the less of that and the most
+                above = Var(out.type)
+                self.kinds[above], self.ready[above] = (
+                    kind,
+                    max([self.ready.get(x, 0) for x in operands[:2]]),
+                )
+                section = 2 * self.ready[above] + (kind == "rows")
+                self.steps.append(_Step("max", kind, above, tuple(operands[:2]), section))
+                op, operands = "min", [above, operands[2]]
             if op == "square":
                 op, operands = "mul", operands * 2
             ones = [isinstance(x, Literal) and op == "mul" and x.value == 1 for x in operands]
