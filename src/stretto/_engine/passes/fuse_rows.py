@@ -109,7 +109,7 @@ def short(e: Equation) -> Program | None:
 
 
 def _spaces(along: list[Equation], small: bool) -> dict[Any, Space]:
-    """Return the shapes and dtypes with reductions along their last axes, also if they are small."""
+    """Return the shapes and dtypes with reductions along their last axes, also ``small`` ones."""
     counts: Counter[Space] = Counter()
     for e in along:
         primitive: Any = e.primitive
@@ -132,7 +132,7 @@ def _is_worth_it(rows: int, columns: int, small: bool) -> bool:
     if rows == 1 and columns > _MOST_COLUMNS_ALONE:
         return False
     if small:
-        return rows > 0 and (columns >= _NARROW or 1 < columns and rows <= _MOST_NARROW)
+        return rows > 0 and (columns >= _NARROW or (columns > 1 and rows <= _MOST_NARROW))
     return rows * columns >= _WORTH and columns >= _LEAST_COLUMNS
 
 
