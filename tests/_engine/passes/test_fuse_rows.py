@@ -497,3 +497,38 @@ def test_curves_are_near_the_true_values(name, dtype):
     normal = np.isfinite(rounded) & (np.abs(rounded) >= np.finfo(dtype).tiny)
     apart = np.abs(got[normal] - expected[normal]) / np.spacing(np.abs(rounded[normal]))
     assert apart.max() <= units
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+@pytest.mark.parametrize(
+    "shape, calls",
+    [
+        ((1, 3), 1),
+        ((3, 16), 1),
+        ((256, 15), 1),
+        ((257, 15), 0),
+        ((257, 16), 1),
+        ((5, 1), 0),
+        ((0, 16), 0),
+    ],
+)
+def test_few_rows_are_a_call_where_no_loop_repeats_them(shape, calls):
+    x = np.random.default_rng(0).standard_normal(shape).astype("float32")
+    once = lambda x: F.softmax(x, dim=-1)
+    repeated = lambda x: st.lax.fori_loop(0, 3, lambda _, x: once(x), x)
+    assert _calls_in_text(once, x) == calls
+    assert _calls_in_text(repeated, x) == 0
+    expected = np.exp(x.astype("float64"))
+    expected /= expected.sum(-1, keepdims=True)
+    np.testing.assert_allclose(st.jit(once)(x), expected, rtol=1e-6)
+
+
+@pytest.mark.skipif(kernels is None, reason="needs the kernels")
+def test_a_row_that_one_thread_would_take_long_for_is_left_to_xla():
+    once = lambda x: F.softmax(x, dim=-1)
+    assert _calls_in_text(once, snp.ones((1, 1 << 16))) == 1
+    assert _calls_in_text(once, snp.ones((1, (1 << 16) + 1))) == 0
+
+
+def _calls_in_text(f, x):
+    return st.jit(f).lower(x).as_text().count("stretto_rows")

@@ -58,8 +58,8 @@ def close(one, other, tolerance=1e-5):
 
 
 def test_updates_of_matrices_are_gathered_on_demand():
-    """XLA's own kernels are as fast for them, but do not write elements of arrays in place."""
-    shapes = [(300, 40), (40,), (64, 64)]
+    """XLA's own kernels are as fast for few, but do not write elements of arrays in place."""
+    shapes = [(300, 40), (40,), (63, 64)]
     program = prepare(make_graph(step_of(optim.adam(1e-2)))(arrays(0, shapes),
                       optim.adam(1e-2).init(arrays(0, shapes)), arrays(1, shapes)))  # fmt: skip
     assert fuse_updates(program) is program
@@ -231,7 +231,9 @@ def test_not_found(f):
         ([(64, 2, 31)], 0),  # less than 4,096 elements
         ([(64, 3, 31)], 1),
         ([(64, 3, 32)], 0),
-        ([(64, 64)] * 9, 0),
+        ([(64, 64)] * 5, 0),
+        ([(64, 64)] * 6, 1),
+        ([(63, 64)] * 9 + [(64, 64)] * 5, 0),
         ([(64, 64, 3, 3), (300, 300)], 1),
         ([(64, 64, 3, 3), (900, 300)], 1),
     ],

@@ -394,7 +394,7 @@ class Builder(Collectives):
         index at which ``update_at`` is going to put them.
         """
         if self.has_kernels and not (as_is or self._scalars):
-            program = as_written(program)
+            program = as_written(program, self._may_be_in_loop)
             aliases = aliases or self._aliases_of(program, operands)
             self._homes.update({program.outputs[k]: operands[i] for i, k in aliases.items()})
             self._stacks.update({program.outputs[k]: Element(*at) for k, at in stacks.items()})

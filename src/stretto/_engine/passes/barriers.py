@@ -478,7 +478,7 @@ def _counts_as_nothing(program: Program) -> bool:
     """Say whether XLA sees few operations in a program that takes long: calls are none to it."""
     if kernels is None or not config.kernels or program.work < _MUCH_WORK:
         return False
-    written = as_written(program)
+    written = as_written(program, in_loop=False)
     return _has_called(written) and _counted(written) < _OPERATIONS
 
 

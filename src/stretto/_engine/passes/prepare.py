@@ -35,6 +35,8 @@ class Pass:
     """Says whether the program may have what the pass looks for."""
     home: str = ""
     """Its module, if not that of its name in this package."""
+    once: bool = False
+    """Says whether it is for programs alone that no loop repeats."""
 
     def runs_on(self, program: Program, platform: str | None = None) -> bool:
         """Tell whether settings, platform and program ask for the pass."""
@@ -93,6 +95,13 @@ WRITTEN = (
     Pass("fuse_attention", "kernels", platform="cpu"),
     Pass("fuse_products", "kernels", platform="cpu"),
     Pass("fuse_rows", "kernels", platform="cpu"),
+    Pass(
+        "fuse_small_rows",
+        "kernels",
+        platform="cpu",
+        home="stretto._engine.passes.fuse_rows",
+        once=True,
+    ),
     Pass("fuse_updates", "kernels", platform="cpu"),
     Pass("join_axes", "simplify", platform="cpu"),
 )
@@ -114,9 +123,12 @@ def finish_planned(program: Program) -> Program:
     return _run(PLANNED, program)
 
 
-def as_written(program: Program) -> Program:
-    """Return a program, of whatever holds it, as it is written where there are kernels."""
-    return _run(WRITTEN, program, "cpu")
+def as_written(program: Program, in_loop: bool = True) -> Program:
+    """Return a program, of whatever holds it, as it is written where there are kernels.
+
+    ``in_loop`` says whether a loop may repeat it.
+    """
+    return _run([p for p in WRITTEN if not (p.once and in_loop)], program, "cpu")
 
 
 def _run(passes: Sequence[Pass], program: Program, platform: str | None = None) -> Program:
