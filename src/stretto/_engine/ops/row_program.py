@@ -179,8 +179,8 @@ class Space(NamedTuple):
     stretches: int = 0
     """The first axes of the columns along which stretches of a row are counted."""
     over: tuple[int, int] = (0, 0)
-    """The first of other axes of the columns, in front of some along which rows are counted, and the
-    one after the last of them. Stretches of a row are counted along them."""
+    """The first of other axes of the columns, which are in front of some along which rows are
+    counted, and the one after the last of them. Stretches of a row are counted along them."""
 
     @property
     def first(self) -> int:
