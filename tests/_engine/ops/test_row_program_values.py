@@ -148,7 +148,7 @@ def test_programs_give_what_their_operations_give(name, wide):
 
 def operations(found):
     """The kernel's operations in their order, without loads."""
-    lines = np.array(found.numbers[-10 * found.numbers[16] :]).reshape(-1, 10)
+    lines = np.array(found.numbers[-10 * found.numbers[21] :]).reshape(-1, 10)
     by_code = {code: name for name, code in row_program.CODES.items()}
     return " ".join([by_code[c] for c in lines[:, 0] if by_code[c] != "load"])
 
@@ -218,7 +218,7 @@ def test_operations_are_joined_and_values_kept_no_longer_than_needed(name, count
     """Counts: of places for chunks, for whole rows, for scalars; of sections; of literals."""
     _, found, _ = told(name)
     assert operations(found) == expected
-    assert found.numbers[11:16] == counts
+    assert found.numbers[16:21] == counts
 
 
 def kinds_of(f, *args, tail=1):
@@ -308,7 +308,7 @@ def held(count):
 
 
 def test_the_most_values_that_the_kernel_has_room_for():
-    places = [found and found.numbers[11] for found in map(held, range(90, 100))]
+    places = [found and found.numbers[16] for found in map(held, range(90, 100))]
     assert 96 in places
     assert places[places.index(96) + 1 :] == [None] * (9 - places.index(96))
 
