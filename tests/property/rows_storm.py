@@ -1,11 +1,11 @@
 """Random programs along rows by our kernel, beside NumPy in float64: values, derivatives, members.
 
 ``make rows-storm ARGS="--minutes 20 --seed 0"``. Each program makes arrays of one shape out of each
-other, and one value a row by sums, maxima and minima along its last axes, or along some with others
-behind: operations are drawn one by one, so that most programs are no softmax and no norm. Operands
-are repeated along some axes, within rows as well, and some hold NaN, infinities, zeros of both
-signs and denormals. Values are held to NumPy's, by the largest number that stands between;
-derivatives to the same program without kernels. ``storms`` says how they run.
+other, and one value a row by sums, maxima and minima along its last axes, along some with others
+behind, or along the first as well: operations are drawn one by one, so that most programs are no
+softmax and no norm. Operands are repeated along some axes, within rows as well, and some hold NaN,
+infinities, zeros of both signs and denormals. Values are held to NumPy's, by the largest number
+that stands between; derivatives to the same program without kernels. ``storms`` says how they run.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Case(NamedTuple):
     lead: tuple[int, ...]
     tail: tuple[int, ...]
     behind: tuple[int, ...]
+    over: bool
     dtype: str
     shapes: tuple[tuple[int, ...], ...]
     steps: tuple[Step, ...]
@@ -59,9 +60,8 @@ class Case(NamedTuple):
         """The case in a line."""
         steps = "; ".join(f"{s.op} {s.reads}" for s in self.steps)
         of = f"{self.dtype} {self.lead} of {self.tail}"
-        of += (
-            f" before {self.behind}, operands {self.shapes}" if self.behind else f", {self.shapes}"
-        )
+        of += f" before {self.behind}" if self.behind else ""
+        of += f"{', over the first' if self.over else ''}, operands {self.shapes}"
         more = f"{', members' if self.members else ''}{', special numbers' if self.special else ''}"
         return f"{of}{more}: {steps}; returns {self.returned}"
 
@@ -76,6 +76,7 @@ def draw_case(seed: int) -> Case:
             rng.choice(_CHANNELS),
             rng.choice(_BEHIND),
         )
+    over = not behind and len(lead) > 1 and rng.random() < 0.5
     whole = (*lead, *tail, *behind)
     shapes = [whole]
     for _ in range(rng.randint(0, 3)):
@@ -98,6 +99,7 @@ def draw_case(seed: int) -> Case:
         lead,
         tail,
         behind,
+        over,
         rng.choice(("float32", "float32", "float64")),
         tuple(shapes),
         tuple(steps),
@@ -127,10 +129,10 @@ def values(
     case: Case, numbers: Any, given: Sequence[Any], seen: list[Any] | None = None
 ) -> list[Any]:
     """What the program returns, in the functions of ``numbers``."""
-    axes = tuple(range(-len(case.tail + case.behind), -len(case.behind)))
-    if not case.behind:
-        axes = tuple(range(-len(case.tail), 0))
     whole = (*case.lead, *case.tail, *case.behind)
+    last = -len(case.behind)
+    axes = (*[-len(whole)] * case.over, *range(last - len(case.tail), last))
+    first = [slice(0, 1) if k - len(whole) in axes else slice(None) for k in range(len(whole))]
     known = [*given]
 
     def full(x: Any) -> Any:
@@ -146,13 +148,7 @@ def values(
                     "mean": lambda: numbers.mean(x, axes, keepdims=True),  # noqa: B023
                     "max of row": lambda: numbers.max(x, axes, keepdims=True),  # noqa: B023
                     "min of row": lambda: numbers.min(x, axes, keepdims=True),  # noqa: B023
-                    "first": lambda: x[  # noqa: B023
-                        (
-                            ...,
-                            *[slice(0, 1)] * len(axes),
-                            *[slice(None)] * len(case.behind),
-                        )
-                    ],
+                    "first": lambda: x[(..., *first)],  # noqa: B023
                 }[op]()
             )
         elif more:
