@@ -575,8 +575,7 @@ REDUCED(least)
             Vec all = ys ? ALL(*ys) : ALL((T)0);                                                   \
             EACH {                                                                                 \
                 Vec x = LOAD(xs + i), y = all;                                                     \
-                if (k->b.vec)                                                                      \
-                    y = LOAD(ys + i);                                                              \
+                if (k->b.vec) y = LOAD(ys + i);                                                    \
                 (void)y;                                                                           \
                 STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                        \
             }                                                                                      \
