@@ -1,11 +1,11 @@
 """Random programs along rows by our kernel, beside NumPy in float64: values, derivatives, members.
 
 ``make rows-storm ARGS="--minutes 20 --seed 0"``. Each program makes arrays of one shape out of each
-other, and one value a row by sums, maxima and minima along its last axes: operations are drawn one
-by one, so that most programs are no softmax and no norm. Operands are repeated along some axes, and
-some hold NaN, infinities, zeros of both signs and denormals. Values are held to NumPy's, by the
-largest number that stands between; derivatives to the same program without kernels. ``storms``
-says how they run.
+other, and one value a row by sums, maxima and minima along its last axes, along some with others
+behind, or along the first as well: operations are drawn one by one, so that most programs are no
+softmax and no norm. Operands are repeated along some axes, within rows as well, and some hold NaN,
+infinities, zeros of both signs and denormals. Values are held to NumPy's, by the largest number
+that stands between; derivatives to the same program without kernels. ``storms`` says how they run.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from tests.property import storms
 __all__ = ["Case", "disagreement", "draw_case", "operands", "results", "values"]
 
 _LEADS = ((70,), (9, 8), (3, 5, 7), (130,), (2, 64), (1, 40), (257,))
-_TAILS = ((33,), (64,), (100,), (7, 9), (1000,), (1025,), (4, 16))
+_TAILS = ((33,), (64,), (100,), (7, 9), (1000,), (1025,), (4, 16), (5, 49), (3, 1100))
+_CHANNELS = ((8,), (21,), (40,), (4, 6))
+_BEHIND = ((32,), (49,), (6, 7), (5, 64), (300,))
+"""Axes of rows, and behind them, where others lie behind."""
 _OF_TWO = ("add", "sub", "mul", "max", "min", "ratio", "where")
-_OF_ONE = ("exp", "abs", "neg", "square", "relu", "tame")
+_OF_ONE = ("exp", "abs", "neg", "square", "relu", "tame", "tanh", "log")
 _ALONG = ("sum", "mean", "max of row", "min of row", "first")
 
 
@@ -42,6 +45,8 @@ class Case(NamedTuple):
 
     lead: tuple[int, ...]
     tail: tuple[int, ...]
+    behind: tuple[int, ...]
+    over: bool
     dtype: str
     shapes: tuple[tuple[int, ...], ...]
     steps: tuple[Step, ...]
@@ -54,7 +59,9 @@ class Case(NamedTuple):
     def words(self) -> str:
         """The case in a line."""
         steps = "; ".join(f"{s.op} {s.reads}" for s in self.steps)
-        of = f"{self.dtype} {self.lead} of {self.tail}, operands {self.shapes}"
+        of = f"{self.dtype} {self.lead} of {self.tail}"
+        of += f" before {self.behind}" if self.behind else ""
+        of += f"{', over the first' if self.over else ''}, operands {self.shapes}"
         more = f"{', members' if self.members else ''}{', special numbers' if self.special else ''}"
         return f"{of}{more}: {steps}; returns {self.returned}"
 
@@ -62,13 +69,22 @@ class Case(NamedTuple):
 def draw_case(seed: int) -> Case:
     """Draw shapes, operands that are repeated along some axes, and operations."""
     rng = random.Random(f"rows {seed}")
-    lead, tail = rng.choice(_LEADS), rng.choice(_TAILS)
-    whole = (*lead, *tail)
+    lead, tail, behind = rng.choice(_LEADS), rng.choice(_TAILS), ()
+    if rng.random() < 0.4:
+        lead, tail, behind = (
+            rng.choice(((4,), (16,), (5, 3))),
+            rng.choice(_CHANNELS),
+            rng.choice(_BEHIND),
+        )
+    over = not behind and len(lead) > 1 and rng.random() < 0.5
+    whole = (*lead, *tail, *behind)
     shapes = [whole]
     for _ in range(rng.randint(0, 3)):
         shape = [n if rng.random() < 0.6 else 1 for n in lead]
-        shape += list(tail) if rng.random() < 0.6 else [1] * len(tail)
-        shapes.append(tuple(shape) if rng.random() < 0.8 else tail)
+        kept = rng.choice((0, 1, len(tail), len(tail)))  # of the tail's axes
+        shape += [*tail[:kept], *[1] * (len(tail) - kept)]
+        shape += list(behind) if rng.random() < 0.6 else [1] * len(behind)
+        shapes.append(tuple(shape) if rng.random() < 0.8 else (*tail, *behind))
     steps: list[Step] = []
     for number in range(rng.randint(6, 16)):
         known = len(shapes) + number
@@ -82,6 +98,8 @@ def draw_case(seed: int) -> Case:
     return Case(
         lead,
         tail,
+        behind,
+        over,
         rng.choice(("float32", "float32", "float64")),
         tuple(shapes),
         tuple(steps),
@@ -111,8 +129,10 @@ def values(
     case: Case, numbers: Any, given: Sequence[Any], seen: list[Any] | None = None
 ) -> list[Any]:
     """What the program returns, in the functions of ``numbers``."""
-    axes = tuple(range(-len(case.tail), 0))
-    whole = (*case.lead, *case.tail)
+    whole = (*case.lead, *case.tail, *case.behind)
+    last = -len(case.behind)
+    axes = (*[-len(whole)] * case.over, *range(last - len(case.tail), last))
+    first = [slice(0, 1) if k - len(whole) in axes else slice(None) for k in range(len(whole))]
     known = [*given]
 
     def full(x: Any) -> Any:
@@ -128,7 +148,7 @@ def values(
                     "mean": lambda: numbers.mean(x, axes, keepdims=True),  # noqa: B023
                     "max of row": lambda: numbers.max(x, axes, keepdims=True),  # noqa: B023
                     "min of row": lambda: numbers.min(x, axes, keepdims=True),  # noqa: B023
-                    "first": lambda: x[(..., *[slice(0, 1)] * len(axes))],  # noqa: B023
+                    "first": lambda: x[(..., *first)],  # noqa: B023
                 }[op]()
             )
         elif more:
@@ -153,6 +173,8 @@ def values(
                     "square": lambda: x * x,  # noqa: B023
                     "relu": lambda: numbers.where(x <= 0, 0, x),  # noqa: B023
                     "tame": lambda: x / (1 + numbers.abs(x)),  # noqa: B023
+                    "tanh": lambda: numbers.tanh(x),  # noqa: B023
+                    "log": lambda: numbers.log1p(numbers.abs(x)),  # noqa: B023
                 }[op]()
             )
     if seen is not None:
@@ -167,7 +189,8 @@ def results(case: Case, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         return values(case, snp, [x, *others])
 
     def weighted(x: Any, *others: Any) -> Any:
-        weights = snp.cos(snp.arange(np.prod(case.lead + case.tail), dtype=case.dtype))
+        size = np.prod(case.lead + case.tail + case.behind)
+        weights = snp.cos(snp.arange(size, dtype=case.dtype))
         return sum([snp.sum(y * weights.reshape(y.shape)) for y in one(x, *others)])
 
     both = lambda *a: (one(*a), st.grad(weighted)(*a))

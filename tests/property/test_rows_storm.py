@@ -32,7 +32,7 @@ def test_a_wrong_number_is_found():
 
 def test_most_have_a_call_of_the_kernel():
     calls = []
-    for seed in range(16):
+    for seed in range(40):
         case = draw_case(seed)._replace(members=False)
         with st.enable_x64():
             report = st.explain(lambda *a, case=case: values(case, snp, a), *operands(case))
@@ -44,4 +44,5 @@ def test_what_is_drawn():
     cases = [draw_case(seed) for seed in range(300)]
     assert {c.dtype for c in cases} == {"float32", "float64"}
     assert any(c.special for c in cases) and any(c.members for c in cases)
-    assert len({step.op for c in cases for step in c.steps}) == 18
+    assert any(c.behind for c in cases) and any(len(c.tail) == 2 for c in cases)
+    assert len({step.op for c in cases for step in c.steps}) == 20

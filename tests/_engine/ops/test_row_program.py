@@ -7,7 +7,7 @@ import stretto.numpy as snp
 from stretto._engine.api.graph import make_graph
 from stretto._engine.core.types import array_type
 from stretto._engine.ops import row_program
-from stretto._engine.ops.row_program import Space, View, Views, instructions
+from stretto._engine.ops.row_program import Read, Space, View, Views, instructions
 
 F32 = np.dtype(np.float32)
 
@@ -49,8 +49,9 @@ def test_what_is_reshaped_after_it_was_repeated_is_an_array_of_its_own():
 
 def decoded(numbers):
     """The numbers of the head by name, and the operations' names."""
-    names = ("columns", "inputs", "outputs", "sums", "chunks", "kept", "scalars", "sections")
-    head = dict(zip((*names, "literals", "lines"), numbers[5:15], strict=True))
+    names = ["columns", "stretches", "behind", "step", *[f"place {k}" for k in range(4)]]
+    names += ["inputs", "outputs", "sums", "chunks", "kept", "scalars", "sections"]
+    head = dict(zip([*names, "literals", "lines"], numbers[5:22], strict=True))
     lines = np.array(numbers[len(numbers) - 10 * head["lines"] :]).reshape(-1, 10)
     by_code = {code: name for name, code in row_program.CODES.items()}
     return head, [by_code[code] for code in lines[:, 0]]
@@ -66,6 +67,7 @@ def test_a_softmax_is_a_few_instructions_in_three_phases():
     assert numbers[:5] == (0, 1, 1, 1, 6)  # not of 64 bits; rows along the last of four axes
     head, operations = decoded(numbers)
     assert (head["columns"], head["inputs"], head["outputs"], head["sums"]) == (80, 1, 1, 0)
+    assert (head["step"], head["place 3"]) == (80, 80)
     assert operations.count("exp_difference") == 1  # of two operations
     assert [op for op in operations if op not in ("load", "copy")] == [
         "greatest",
@@ -125,18 +127,78 @@ OWN, REPEATED, TURNED, OF_ROWS, OF_COLUMNS, ONE = (
 @pytest.mark.parametrize(
     ("view", "kind", "found"),
     [
-        (OWN, "rows", ((60, 20), True)),
+        (OWN, "rows", Read("rows", (60, 20), 0)),
         (OWN, "scalars", None),
-        (REPEATED, "rows", ((0, 20), True)),
+        (REPEATED, "rows", Read("rows", (0, 20), 0)),
         (TURNED, "rows", None),
-        (OF_ROWS, "rows", ((3, 1), False)),
-        (OF_ROWS, "scalars", ((3, 1), False)),
-        (OF_COLUMNS, "rows", ((0, 0), True)),
-        (ONE, "rows", ((0, 0), False)),
+        (OF_ROWS, "rows", Read("scalars", (3, 1), 0)),
+        (OF_ROWS, "scalars", Read("scalars", (3, 1), 0)),
+        (OF_COLUMNS, "rows", Read("rows", (0, 0), 0)),
+        (ONE, "rows", Read("scalars", (0, 0), 0)),
     ],
 )
 def test_how_an_array_is_read_row_by_row(view, kind, found):
     assert Space((2, 3, 4, 5), 2, F32).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "found"),
+    [
+        (OWN, "rows", Read("rows", (60, 1), 20)),
+        (OWN, "scalars", None),
+        (REPEATED, "rows", Read("rows", (0, 1), 20)),
+        (TURNED, "rows", None),
+        (View((2, 3, 4, 5), (0, 7, 0, 0)), "rows", Read("columns", (0, 0), 7)),
+        (View((2, 3, 4, 5), (60, 20, 5, 0)), "rows", None),
+        (View((2, 1, 4, 5), (20, 0, 5, 1)), "rows", Read("scalars", (20, 1), 0)),
+        (View((2, 4, 5), (20, 5, 1)), "scalars", Read("scalars", (20, 1), 0)),
+        (View((2, 4, 5), (20, 0, 1)), "scalars", None),
+    ],
+)
+def test_how_an_array_is_read_where_pixels_lie_behind_channels(view, kind, found):
+    assert Space((2, 3, 4, 5), 1, F32, 2).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("view", "kind", "found"),
+    [
+        (OWN, "rows", Read("rows", (60,), 20)),
+        (View((2, 3, 4, 5), (0, 1, 0, 0)), "rows", Read("parts", (0,), 1)),
+        (View((2, 3, 1, 1), (0, 1, 0, 0)), "parts", Read("parts", (0,), 1)),
+        (View((2, 3, 1, 1), (0, 1, 0, 0)), "scalars", None),
+        (View((2, 3, 4, 5), (0, 0, 1, 0)), "rows", None),
+        (View((2, 3, 4, 5), (1, 0, 0, 0)), "parts", Read("scalars", (1,), 0)),
+    ],
+)
+def test_how_an_array_is_read_where_values_repeat_in_stretches(view, kind, found):
+    assert Space((2, 3, 4, 5), 3, F32, 0, 1).reads(view, kind) == found
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((2, 3, 4, 5), "rows"),
+        ((2, 3), "parts"),
+        ((2, 3, 1, 1), "parts"),
+        ((2,), "scalars"),
+        ((2, 1, 1), "scalars"),
+        ((2, 1, 1, 1), "scalars"),
+        ((2, 3, 4), None),
+        ((3,), None),
+    ],
+)
+def test_what_an_array_of_a_shape_is_where_rows_are_stretches(shape, kind):
+    assert Space((2, 3, 4, 5), 3, F32, 0, 1).kind(shape) == kind
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [((2, 3, 4, 5), "rows"), ((2, 4, 5), "scalars"), ((2, 1, 4, 5), "scalars"), ((2, 3), None)],
+)
+def test_what_an_array_of_a_shape_is_where_pixels_lie_behind(shape, kind):
+    space = Space((2, 3, 4, 5), 1, F32, 2)
+    assert space.kind(shape) == kind
+    assert (space.lead, space.columns, space.axes) == ((2, 20), 3, (1,))
 
 
 @pytest.mark.parametrize(
@@ -155,6 +217,39 @@ def test_how_an_array_is_read_row_by_row(view, kind, found):
 )
 def test_values_of_the_program_are_read_in_the_row_that_they_are_of(view, kind, own, is_own):
     assert Space((2, 3, 4, 5), 2, F32).is_own(view, kind, own) is is_own
+
+
+OVER = Space((6, 3, 5, 4, 2), 2, F32, over=(1, 2))
+"""For each of 6 members and 5 channels a row: 3 examples of 4 by 2 places."""
+
+
+def test_rows_over_examples():
+    assert (OVER.axes, OVER.lead, OVER.columns, OVER.parts) == ((1, 3, 4), (6, 5), 24, 3)
+    assert OVER.whole == ("rows", (120, 8), 40)
+    shapes = [(6, 3, 5, 4, 2), (6, 5), (6, 1, 5, 1, 1), (5, 1, 1), (6, 3, 5, 1, 1), (6, 5, 1, 1)]
+    assert [OVER.kind(s) for s in shapes] == ["rows", "scalars", "scalars", None, None, None]
+    few = Space((3, 5, 4, 2), 2, F32, over=(0, 1))
+    assert [few.kind(s) for s in [(5,), (5, 1, 1), (1, 5, 1, 1), (3, 1, 1, 1)]] == [
+        "scalars", "scalars", "scalars", None
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("strides", "kind", "found"),
+    [
+        ((120, 40, 8, 2, 1), "rows", ("rows", (120, 8), 40)),
+        ((120, 40, 8, 2, 1), "scalars", None),
+        ((120, 0, 8, 2, 1), "rows", ("rows", (120, 8), 0)),  # the same for all examples
+        ((15, 5, 1, 0, 0), "rows", ("parts", (15, 1), 5)),  # one of each example and channel
+        ((15, 5, 1, 0, 0), "scalars", None),
+        ((5, 0, 1, 0, 0), "rows", ("scalars", (5, 1), 0)),
+        ((5, 0, 1, 0, 0), "scalars", ("scalars", (5, 1), 0)),
+        ((120, 40, 8, 1, 4), "rows", None),  # turned
+        ((120, 40, 8, 2, 0), "rows", None),
+    ],
+)
+def test_how_an_array_is_read_over_examples(strides, kind, found):
+    assert OVER.reads(View(OVER.shape, strides), kind) == found
 
 
 def test_rows_of_one_column_are_read_as_scalars_are():

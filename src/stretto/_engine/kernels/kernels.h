@@ -117,22 +117,23 @@ typedef struct {
     int64_t lhs_size, rhs_size, out_size, rhs_first; /* and the place of a window's first */
     int pairs;                      /* set by the kernel: whether elements are words */
 } Convolution;
-/* A program over rows: kernels/rows.h. Its operands are values of a row (`columns` of them) or one
-value a row; rows are counted along up to four axes. */
+/* A program over rows: kernels/rows.h. Its operands are values of a row (`columns` of them), one value
+a row, or one a stretch of it; rows are counted along up to four axes. */
 enum { ROW_AXES = 4, ROW_MOST = 96 };
-enum { ROW_CHUNK, ROW_KEPT, ROW_SCALAR, ROW_LITERAL, ROW_NONE }; /* what an operand is */
+enum { ROW_CHUNK, ROW_KEPT, ROW_SCALAR, ROW_PART, ROW_LITERAL, ROW_NONE }; /* what an operand is */
 enum { ROW_FLOATS, ROW_BOOLS, ROW_INTEGERS, ROW_LONGS };         /* types of arrays */
 enum { ROWS_LOAD = 0, ROWS_IS_COLUMN = 29, ROWS_FIRST_REDUCTION = 30, ROWS_ADD_UP = 35 };
 
 typedef struct {
     const void *data;
     int64_t type, slot;     /* slot: of the scalar, or -1 if there are whole rows */
+    int64_t step;           /* between lines: stretches, or columns where others lie behind */
     int64_t lead[ROW_AXES]; /* strides in elements */
 } RowInput;
 
 typedef struct {
     void *data;
-    int64_t type, slot;
+    int64_t type, slot, each; /* each: how many values a row has in a slot */
 } RowOutput;
 
 typedef struct {
@@ -142,6 +143,8 @@ typedef struct {
 
 typedef struct {
     int64_t lead[ROW_AXES], columns;
+    int64_t stretches, behind; /* of a row; and rows that lie side by side, or 0: the last axis of `lead` */
+    int64_t step, place[ROW_AXES]; /* of outputs: between lines, and strides of `lead` */
     int64_t inputs, outputs, sums, chunks, kept, scalars, sections;
     RowInput input[ROW_MOST];
     RowOutput output[ROW_MOST];

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 9
+#define REVISION 10
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -148,10 +148,10 @@ static int convolution(XLA_FFI_CallFrame *frame)
 }
 
 /* A program over rows. The numbers: whether floats are of 64 bits, the counts in RowProgram's order
-from `lead` to `sections`, then those of literals and instructions; then each input's type, slot and
-strides, each output's type and slot (sums over rows come after the others, without), literals,
+from `lead` to `sections`, then those of literals and instructions; then each input's type, slot, step
+and strides, each output's type, slot and values a row (sums over rows come after the others, without), literals,
 bounds, instructions. */
-enum { ROWS_HEAD = 1 + ROW_AXES + 1 + 7 + 2 };
+enum { ROWS_HEAD = 1 + ROW_AXES + 4 + ROW_AXES + 7 + 2, ROWS_INPUT = 3 + ROW_AXES, ROWS_OUTPUT = 3 };
 
 /* Read a program from as many numbers as there are; return what comes behind it, or NULL. */
 static const int64_t *read_program(const int64_t *given, const int64_t *end, RowProgram *p, int *wide)
@@ -162,21 +162,24 @@ static const int64_t *read_program(const int64_t *given, const int64_t *end, Row
     *wide = *given++ != 0;
     memcpy(p->lead, given, sizeof p->lead);
     given += ROW_AXES;
-    p->columns = given[0], p->inputs = given[1], p->outputs = given[2], p->sums = given[3];
-    p->chunks = given[4], p->kept = given[5], p->scalars = given[6], p->sections = given[7];
-    int64_t literals = given[8], instructions = given[9];
-    given += 10;
-    int64_t size = p->inputs * (2 + ROW_AXES) + p->outputs * 2 + literals + p->sections + 1
+    p->columns = given[0], p->stretches = given[1], p->behind = given[2], p->step = given[3];
+    memcpy(p->place, given + 4, sizeof p->place);
+    given += 4 + ROW_AXES;
+    p->inputs = given[0], p->outputs = given[1], p->sums = given[2];
+    p->chunks = given[3], p->kept = given[4], p->scalars = given[5], p->sections = given[6];
+    int64_t literals = given[7], instructions = given[8];
+    given += 9;
+    int64_t size = p->inputs * ROWS_INPUT + p->outputs * ROWS_OUTPUT + literals + p->sections + 1
         + instructions * (int64_t)(sizeof(RowInstruction) / sizeof(int64_t));
     if (size > end - given || p->inputs > ROW_MOST || p->outputs > ROW_MOST || p->sums > ROW_MOST
-        || p->chunks > ROW_MOST)
+        || p->chunks > ROW_MOST || p->stretches < 1)
         return NULL;
-    for (int64_t i = 0; i < p->inputs; i++, given += 2 + ROW_AXES) {
-        p->input[i] = (RowInput){.type = given[0], .slot = given[1]};
-        memcpy(p->input[i].lead, given + 2, sizeof p->input[i].lead);
+    for (int64_t i = 0; i < p->inputs; i++, given += ROWS_INPUT) {
+        p->input[i] = (RowInput){.type = given[0], .slot = given[1], .step = given[2]};
+        memcpy(p->input[i].lead, given + 3, sizeof p->input[i].lead);
     }
-    for (int64_t i = 0; i < p->outputs; i++, given += 2)
-        p->output[i] = (RowOutput){.type = given[0], .slot = given[1]};
+    for (int64_t i = 0; i < p->outputs; i++, given += ROWS_OUTPUT)
+        p->output[i] = (RowOutput){.type = given[0], .slot = given[1], .each = given[2]};
     p->literals = given;
     p->bounds = given + literals;
     p->instruction = (const RowInstruction *)(p->bounds + p->sections + 1);

@@ -25,6 +25,9 @@ are one instruction, which rounds once.
 takes 1.4 of the time, for instructions on single scalars; with 256 kB as long as with 64. */
 #define ROWS_NEAR 65536
 #endif
+/* Bytes of a block whose lines are columns: with pieces of a line of 1 kB, and not of a page, a norm over
+64 channels of 32x32 takes twice the time. */
+#define ROWS_BELOW 393216
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
 
@@ -51,8 +54,9 @@ typedef struct {
 
 typedef struct {
     NAME(Operand) out, a, b, c;
-    int64_t rows, width;  /* the width is a multiple of LANES, but for reductions */
+    int64_t rows, width;  /* lines; the width is a multiple of LANES, but for reductions */
     int64_t start;        /* the first column */
+    int more;             /* whether a reduction goes on, and this is not the first part of a row */
 } NAME(RowCall);
 #define Call NAME(RowCall)
 
@@ -188,14 +192,15 @@ INLINE Vec NAME(exp_beyond)(Vec r)
     return p * (r * r);
 }
 
-INLINE Vec NAME(exp_of)(Vec x)
+/* e to the power of x - low, where low is the rest of what x was rounded to */
+INLINE Vec NAME(exp_less)(Vec x, Vec low)
 {
     const int single = sizeof(T) == 4;
     x = NAME(rows_above)(ALL(single ? (T)-104 : (T)-746), x);
     x = NAME(rows_below)(ALL(single ? (T)89 : (T)710), x);
     const T shift = single ? (T)12582912 : (T)6755399441055744;
     Vec shifted = x * (T)1.44269504088896340736 + shift, n = shifted - shift;
-    Vec r = NAME(exp_rest)(x, n), p = NAME(exp_beyond)(r) + r + 1;
+    Vec r = NAME(exp_rest)(x, n) - low, p = NAME(exp_beyond)(r) + r + 1;
 #if BYTES == 64 && defined(__x86_64__)
     return single ? (Vec)_mm512_scalef_ps((__m512)p, (__m512)n)
                   : (Vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
@@ -205,6 +210,97 @@ INLINE Vec NAME(exp_of)(Vec x)
     Naturals half = ((whole + 4096) >> 1) - 2048, rest = whole - half;
     return p * (Vec)((half + bias) << digits) * (Vec)((rest + bias) << digits);
 #endif
+}
+
+INLINE Vec NAME(exp_of)(Vec x) { return NAME(exp_less)(x, (Vec){0}); }
+
+/* Polynomials through Chebyshev's points, from the highest power down, of what is about -1 to 1: of erfc,
+of erf, and of the logarithm's rest. */
+static const T NAME(erfc_terms)[] = {
+#ifdef NARROW
+    2.8328488e-05, 2.1445343e-05, -0.000457864662, -0.00113405136, 0.00521374634, 0.0464623943,
+    0.180300862, 0.46744898, 0.89362061, 1.29902959,
+#else
+    -2.84724701868882313e-11, -2.65313738327830398e-10, 7.10206853473788736e-10, 2.34299032450110207e-9,
+    -7.7731030338376886e-9, -8.89478870350352197e-9, 5.97163845586760632e-8, -1.47735723333352238e-9,
+    -3.9535547389940987e-7, 3.33124029488254469e-7, 2.59559349638188802e-6, -3.69800933995694282e-6,
+    -0.0000192224741698727369, 0.0000297177397368496185, 0.000175970820161737389, -0.000141888784814708421,
+    -0.0019148087748328788, -0.00208726866132788869, 0.0170992790125666985, 0.0959514250242497047,
+    0.282275870355538558, 0.58507731071037389, 0.928567077822405554, 1.16469211523439592,
+#endif
+};
+static const T NAME(erf_terms)[] = {
+#ifdef NARROW
+    -2.195740568e-6, 4.235726605e-5, -0.0006875033828, 0.009215314952, -0.09968678136, 1.018745011,
+#else
+    1.24738652749997641e-13, -4.3214787454789391e-12, 1.36000896996060908e-10, -3.86905196220655596e-9,
+    9.81617015869591981e-8, -2.18992969768287054e-6, 0.0000422097937792798137, -0.000687505562669564823,
+    0.0092153702785622299, -0.0996867812397277912, 1.01874500811987536,
+#endif
+};
+static const T NAME(log_terms)[] = {
+#ifdef NARROW
+    0.2960069107, 0.39988319, 0.6666668618,
+#else
+    0.146436286019097976, 0.153295007542041771, 0.181829566080634589, 0.222222101992642115,
+    0.285714286317643346, 0.399999999998866129, 0.666666666666667014,
+#endif
+};
+#define POLYNOMIAL(x, terms) NAME(polynomial)(x, terms, (int)(sizeof terms / sizeof *terms))
+
+INLINE Vec NAME(polynomial)(Vec x, const T *terms, int count)
+{
+    Vec p = ALL(terms[0]);
+    for (int i = 1; i < count; i++)
+        p = p * x + terms[i];
+    return p;
+}
+
+/* erfc within 4 ulp: exp(-y^2) / (y + 3) times a polynomial in 1 / (y + 3) (the variable of Shepherd
+and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, 1981). What rounding takes from
+the quotient would be 3 ulp more; y^2 is the square of the first half of y's digits, and a rest. */
+INLINE Vec NAME(erfc_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    Vec y = NAME(rows_below)(ALL(single ? (T)10.2 : (T)27.4), (Vec)((Places)x & ~(Places)ALL((T)-0.0)));
+    Vec high = (Vec)((Places)y & ALL_MASK(single ? (INTEGER)-4096 : (INTEGER)-134217728)), sum = y + 3;
+    Vec over = 1 / sum, lost = y - (sum - 3), more = (1 - sum * over - lost * over) * over;
+    Vec place = single ? over * 8 - (T)1.625 + more * 8 : over * (T)6.5 - (T)1.1875 + more * (T)6.5;
+    Vec p = POLYNOMIAL(place, NAME(erfc_terms)), e = NAME(exp_less)(-(high * high), (y - high) * (y + high));
+    e *= p * over + p * more;
+    return CHOOSE(x < 0, 2 - e, e);
+}
+
+/* erf within 2 ulp */
+INLINE Vec NAME(erf_of)(Vec x)
+{
+    Vec zero = (Vec)((Places)ALL((T)-0.0) & (Places)x), y = (Vec)((Places)x ^ (Places)zero), far = 1 - NAME(erfc_of)(y);
+    return CHOOSE(y < (T)0.8, x * POLYNOMIAL(x * x * (T)3.125 - 1, NAME(erf_terms)), (Places)far | (Places)zero);
+}
+
+/* The logarithm within 1 ulp: of 2^n (1 + f) it is n ln 2 + 2 artanh(s), where s = f / (2 + f), whose
+series begins with 2 s = f - s f (as in Sun's fdlibm, 1993). */
+INLINE Vec NAME(log_of)(Vec x)
+{
+    const int single = sizeof(T) == 4;
+    const NATURAL digits = single ? 23 : 52;
+    const Places small = x < (single ? (T)1.1754943508222875e-38 : (T)2.2250738585072014e-308);
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    Vec y = CHOOSE(small, x * (single ? (T)8388608 : (T)4503599627370496), x);
+    Places power = ((Places)y - (Places)ALL((T)0.70710678118654752)) >> digits;
+    Vec n = (Vec)((Places)ALL(shift) + power) - shift - (Vec)(small & (Places)ALL((T)digits));
+    Vec f = (Vec)((Naturals)y - ((Naturals)power << digits)) - 1, s = f / (f + 2), z = s * s, half = f * f * (T)0.5;
+    Vec rest = n * (single ? (T)1.42860682030942e-06 : (T)7.440617111158231989e-11);
+    rest = half - (s * (half + z * POLYNOMIAL(z, NAME(log_terms))) + rest) - f;
+    y = n * (single ? (T)6.93145751953125e-01 : (T)6.931471804855391383e-01) - rest;
+    return CHOOSE(x > 0, CHOOSE(x == (T)__builtin_inf(), x, y), CHOOSE(x == 0, ALL((T)-__builtin_inf()), ALL((T)__builtin_nan(""))));
+}
+
+/* log(u), and what rounding took from u = 1 + x */
+INLINE Vec NAME(log1p_of)(Vec x)
+{
+    Vec u = x + 1, log = NAME(log_of)(u), rest = (x - (u - 1)) / u;
+    return CHOOSE((u == 1) | (x == (T)__builtin_inf()), x, CHOOSE(u > 0, log + rest, log));
 }
 
 /* tanh within 2 ulp: with t = exp(2|x|) - 1 it is t / (t + 2), of the sign of x. The method is as
@@ -291,22 +387,20 @@ FLOATS_OF_ONE(tanh, NAME(tanh_of)(x))
 FLOATS_OF_ONE(sech_squared, NAME(sech_squared_of)(x))
 FLOATS_OF_ONE(logistic, NAME(logistic_of)(x))
 FLOATS_OF_ONE(logistic_slope, NAME(logistic_slope_of)(x))
+FLOATS_OF_ONE(erf, NAME(erf_of)(x))
+FLOATS_OF_ONE(erfc, NAME(erfc_of)(x))
+FLOATS_OF_ONE(log, NAME(log_of)(x))
+FLOATS_OF_ONE(log1p, NAME(log1p_of)(x))
 FLOATS_OF_ONE(sqrt, NAME(sqrt_of)(x))
 FLOATS_OF_ONE(rsqrt, 1 / NAME(sqrt_of)(x))
 FLOATS_OF_ONE(sign, CHOOSE((x == 0) | (x != x), x, CHOOSE(x < 0, ALL((T)-1), ALL((T)1))))
 
 /* Of scalars alone, one by one. */
-#define ONE_BY_ONE(name, expression)                                                               \
-    static void NAME(rows_##name)(const Call *k)                                                   \
-    {                                                                                              \
-        for (int64_t i = 0; i < k->width; i++) {                                                   \
-            T x = k->a.at[k->a.vec ? i : 0];                                                       \
-            k->out.at[i] = expression;                                                             \
-        }                                                                                          \
-    }
-ONE_BY_ONE(log, OF_TYPE(__builtin_log, x))
-ONE_BY_ONE(log1p, OF_TYPE(__builtin_log1p, x))
-ONE_BY_ONE(expm1, OF_TYPE(__builtin_expm1, x))
+static void NAME(rows_expm1)(const Call *k)
+{
+    for (int64_t i = 0; i < k->width; i++)
+        k->out.at[i] = OF_TYPE(__builtin_expm1, k->a.at[k->a.vec ? i : 0]);
+}
 
 /* What a mask of floats or of masks says: the second operand where it is set, else the third. */
 static void NAME(rows_select)(const Call *k)
@@ -378,12 +472,15 @@ static void NAME(rows_is_column)(const Call *k)
     for (int64_t r = 0; r < k->rows; r++) {
         T *o = k->out.at + r * k->out.pitch;
         NATURAL at = (NATURAL)*(const Bits *)(k->a.at + r * k->a.pitch) - (NATURAL)k->start;
-        EACH STORE_MASK(o + i, count == ALL_MASK((INTEGER)(at - (NATURAL)i)));
+        if (k->a.vec) /* turned: a line is a column, and each lane has its own integer */
+            EACH STORE_MASK(o + i, LOAD_MASK(k->a.at + i) == ALL_MASK((INTEGER)(k->start + r)));
+        else
+            EACH STORE_MASK(o + i, count == ALL_MASK((INTEGER)(at - (NATURAL)i)));
     }
 }
 
-/* Reductions along rows: the result of a row is combined with what is there, unless this is the first
-chunk. */
+/* Reductions along lines: the result of a row is combined with what is there, unless this is its first
+part. Where a row is several lines, `out` has no pitch. */
 
 static inline T NAME(plus_T)(T a, T b) { return a + b; }
 static inline Vec NAME(plus_Vec)(Vec a, Vec b) { return a + b; }
@@ -446,8 +543,8 @@ REDUCED(least)
         sums[0] = NAME(combine##_Vec)(sums[0], sums[2]);                                           \
         sums[1] = NAME(combine##_Vec)(sums[1], sums[3]);                                           \
         T all = NAME(reduced_##combine)(NAME(combine##_Vec)(sums[0], sums[1]));                    \
-        T *out = k->out.at + r;                                                                    \
-        *out = k->start ? NAME(combine##_T)(*out, all) : all;                                      \
+        T *out = k->out.at + r * k->out.pitch;                                                     \
+        *out = k->more || (r && !k->out.pitch) ? NAME(combine##_T)(*out, all) : all;               \
     }
 #define REDUCTION(name, combine, identity, expression)                                             \
     static void NAME(rows_##name)(const Call *k)                                                   \
@@ -465,18 +562,45 @@ REDUCED(least)
     }
 #define Y_VECTOR(i) LOAD(ys + (i))
 #define Y_ALL(i) y_all
-REDUCTION(sum, plus, 0, x)
-REDUCTION(sum_of_products, plus, 0, x * y)
-REDUCTION(sum_of_differences, plus, 0, x - y)
-REDUCTION(sum_of_squared_differences, plus, 0, (x - y) * (x - y))
-REDUCTION(greatest, greatest, -__builtin_inf(), x)
-REDUCTION(least, least, __builtin_inf(), x)
+
+/* The same where lines are columns, and lanes are rows: what lies below each other is combined. */
+#define DOWN(name, combine, identity, expression)                                                  \
+    static void NAME(down_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        T *o = k->out.at;                                                                          \
+        if (!k->more)                                                                              \
+            EACH STORE(o + i, ALL((T)(identity)));                                                 \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            const T *xs = k->a.at + r * k->a.pitch, *ys = k->b.at + r * k->b.pitch;                \
+            Vec all = ys ? ALL(*ys) : ALL((T)0);                                                   \
+            EACH {                                                                                 \
+                Vec x = LOAD(xs + i), y = all;                                                     \
+                if (k->b.vec) y = LOAD(ys + i);                                                    \
+                (void)y;                                                                           \
+                STORE(o + i, NAME(combine##_Vec)(LOAD(o + i), expression));                        \
+            }                                                                                      \
+        }                                                                                          \
+    }
+#define BOTH_WAYS(name, combine, identity, expression)                                             \
+    REDUCTION(name, combine, identity, expression)                                                 \
+    DOWN(name, combine, identity, expression)
+BOTH_WAYS(sum, plus, 0, x)
+BOTH_WAYS(sum_of_products, plus, 0, x * y)
+BOTH_WAYS(sum_of_differences, plus, 0, x - y)
+BOTH_WAYS(sum_of_squared_differences, plus, 0, (x - y) * (x - y))
+BOTH_WAYS(greatest, greatest, -__builtin_inf(), x)
+BOTH_WAYS(least, least, __builtin_inf(), x)
 
 static void NAME(rows_first)(const Call *k)
 {
-    if (!k->start)
-        for (int64_t r = 0; r < k->rows; r++)
-            k->out.at[r] = k->a.at[r * k->a.pitch];
+    for (int64_t r = 0; !k->more && r < (k->out.pitch ? k->rows : 1); r++)
+        k->out.at[r] = k->a.at[r * k->a.pitch];
+}
+
+static void NAME(down_first)(const Call *k)
+{
+    if (!k->more)
+        EACH STORE(k->out.at + i, LOAD(k->a.at + i));
 }
 
 /* Add rows to the sums over rows. */
@@ -507,18 +631,36 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_sum_of_differences), NAME(rows_sum_of_squared_differences),
     NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add), NAME(rows_tanh),
     NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope), NAME(rows_sign),
+    NAME(rows_erf), NAME(rows_erfc),
 };
 
-/* Running a program */
+/* Where lanes are rows; from ROWS_FIRST_REDUCTION on */
+static NAME(RowFunction) *const NAME(down_functions)[] = {
+    NAME(down_sum), NAME(down_sum_of_products), NAME(down_greatest), NAME(down_least),
+    NAME(down_first), NAME(rows_sum), NULL, NULL,
+    NAME(down_sum_of_differences), NAME(down_sum_of_squared_differences),
+};
+
+/* Running a program: tile by tile, of lines that lie below each other.
+
+- A line is a row, or a chunk of its columns; a value that rows have one of is one a line.
+- Where values repeat within a row (a weight for each channel of a group), a line is a stretch of it,
+  in which they are the same: they are one a line, those of rows one for all lines.
+- Where the elements of a row are not side by side (channels with pixels behind), a line is a column,
+  whose lanes are rows: values of a row are a line of their own, those of a column one a line. */
 
 typedef struct {
     const RowProgram *p;
     int64_t rows, block, blocks;      /* of all; in a block; blocks */
-    int64_t chunk, padded;            /* columns in a chunk, and in a kept row */
+    int64_t span;                     /* rows, of which no block has some of two */
+    int64_t chunk, padded;            /* elements of a line: of a tile, and of a kept value */
+    int64_t lines;                    /* of a tile */
+    int64_t each, whole, wide;        /* elements of a buffer, of a kept value, of a slot for scalars */
     int64_t per_task;                 /* blocks in a task, but where there are sums over rows */
     T *sums;                          /* over rows, for each part */
     int64_t width;                    /* of a sum over rows */
-    int64_t pitch[ROW_MOST];          /* of inputs, in elements; -1 where it varies */
+    int64_t pitch[ROW_MOST];          /* of an input's lines, in elements; -1 where it varies */
+    int64_t extent[ROW_MOST];         /* elements of it, or 0: what lies behind a line may be read */
     int64_t ahead;                    /* inputs of which the next chunk is fetched meanwhile */
     int failed;
 } NAME(RowPlan);
@@ -578,22 +720,37 @@ static void NAME(rows_give)(const T *from, int type, int64_t count, void *to, in
     }
 }
 
+/* Room for values in a block whose tiles are known. */
+static void NAME(rows_sizes)(Plan *plan)
+{
+    const RowProgram *p = plan->p;
+    plan->each = plan->lines * plan->chunk;
+    plan->whole = (p->behind ? p->columns : p->stretches > 1 ? p->stretches : plan->block) * plan->padded;
+    plan->wide = up(p->stretches > plan->block ? p->stretches : plan->block, LANES);
+}
+
 static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums)
 {
     const RowProgram *p = plan->p;
-    int64_t columns = p->columns, each = plan->block * plan->chunk;
+    const int turned = p->behind > 0, plain = !turned && p->stretches == 1;
+    int64_t columns = p->columns, each = plan->each, wide = plan->wide;
+    int64_t length = turned ? rows : columns / p->stretches, beside = p->step;
+    int64_t all = turned ? columns : plain ? rows : p->stretches;
+    int64_t written = offset(ROW_AXES, p->lead, p->place, first);
     T *kept = memory + p->chunks * each;
-    T *scalars = kept + p->kept * plan->block * plan->padded;
-    int64_t wide = up(plan->block, LANES);
+    T *scalars = kept + p->kept * plan->whole;
+    int64_t from[ROW_MOST]; /* where inputs begin */
     NAME(Operand) chunks[ROW_MOST];
     for (int64_t i = 0; i < p->inputs; i++) {
         const RowInput *in = p->input + i;
+        int64_t pitch = plan->pitch[i];
+        from[i] = plain && pitch >= 0 ? first * pitch : offset(ROW_AXES, p->lead, in->lead, first);
         if (in->slot < 0)
             continue;
-        int64_t pitch = plan->pitch[i];
         T *to = scalars + in->slot * wide;
-        if (pitch >= 0)
-            NAME(rows_take)(in->data, first * pitch, pitch, (int)in->type, rows, to);
+        int64_t count = plain || turned ? rows : in->step ? p->stretches : 1;
+        if (!plain || pitch >= 0)
+            NAME(rows_take)(in->data, from[i], turned ? in->lead[ROW_AXES - 1] : pitch, (int)in->type, count, to);
         else
             for (int64_t r = 0; r < rows; r++)
                 NAME(rows_take)(in->data, offset(ROW_AXES, p->lead, in->lead, first + r), 0, (int)in->type, 1, to + r);
@@ -604,31 +761,41 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
         int by_row = section % 2 == 0;   /* scalars, one a row */
         if (begin == end)
             continue;
-        for (int64_t start = 0; start < columns; start += plan->chunk) {
-            int64_t width = by_row ? rows : columns - start < plan->chunk ? columns - start : plan->chunk;
+        for (int64_t line = 0; line < (by_row ? 1 : all); line += plan->lines)
+        for (int64_t start = 0; start < (by_row ? 1 : length); start += plan->chunk) {
+            int64_t lines = by_row ? 1 : least(plan->lines, all - line);
+            int64_t width = !by_row ? least(plan->chunk, length - start) : plain || turned ? rows : p->stretches;
             int whole = width % LANES == 0;
             int64_t coming = 0, fetched = 0, share = plan->ahead ? plan->ahead * 64 / (end - begin) + 1 : 0;
             for (int64_t n = begin; n < end; n++) {
                 for (int64_t i = 0; i < share && fetched < coming * 64; i++, fetched++)
                     __builtin_prefetch(ahead[fetched / 64] + fetched % 64 * 64);
                 const RowInstruction *one = p->instruction + n;
-                Call k = {.rows = by_row ? 1 : rows, .width = up(width, LANES), .start = start};
+                Call k = {.rows = lines, .width = up(width, LANES), .start = turned ? line : start,
+                          .more = line || start};
                 NAME(Operand) *operands[] = {&k.a, &k.b, &k.c};
                 T *own = one->out_kind == ROW_CHUNK ? memory + one->out * each : NULL;
                 if (one->op == ROWS_LOAD) {
                     const RowInput *in = p->input + one->from[0];
-                    int64_t pitch = plan->pitch[one->from[0]];
+                    int64_t pitch = plan->pitch[one->from[0]], at = from[one->from[0]] + line * pitch + start;
                     NAME(Operand) *to = chunks + one->out;
-                    if (in->type == ROW_FLOATS && pitch >= 0 && whole) {
-                        *to = (NAME(Operand)){(T *)in->data + first * pitch + start, pitch, 1};
+                    if (turned && !in->lead[ROW_AXES - 1]) { /* one a column */
+                        *to = (NAME(Operand)){own, 1, 0};
+                        NAME(rows_take)(in->data, at, pitch, (int)in->type, lines, own);
+                        continue;
+                    }
+                    int near = at + (lines - 1) * pitch + k.width <= plan->extent[one->from[0]];
+                    if (in->type == ROW_FLOATS && pitch >= 0 && (whole || near)) {
+                        *to = (NAME(Operand)){(T *)in->data + at, pitch, 1};
                         if (plan->ahead)
                             ahead[coming++] = (const char *)(to->at + plan->chunk);
                         continue;
                     }
                     *to = (NAME(Operand)){own, pitch ? k.width : 0, 1};
-                    for (int64_t r = 0; r < (pitch ? rows : 1); r++) {
-                        int64_t at = offset(ROW_AXES, p->lead, in->lead, first + r) + start;
-                        NAME(rows_take)(in->data, at, 1, (int)in->type, width, own + r * k.width);
+                    for (int64_t r = 0; r < (pitch ? lines : 1); r++) {
+                        int64_t here = pitch >= 0 ? at + r * pitch
+                                                  : offset(ROW_AXES, p->lead, in->lead, first + r) + start;
+                        NAME(rows_take)(in->data, here, 1, (int)in->type, width, own + r * k.width);
                         for (int64_t i = width; i < k.width; i++) own[r * k.width + i] = 0;
                     }
                     continue;
@@ -641,68 +808,78 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                         break;
                     case ROW_KEPT:
                         *operands[j] = (NAME(Operand)){
-                            kept + index * plan->block * plan->padded + start, plan->padded, 1};
+                            kept + index * plan->whole + line * plan->padded + start, plan->padded, 1};
                         break;
                     case ROW_SCALAR:
-                        *operands[j] = (NAME(Operand)){scalars + index * wide, 1, by_row};
+                        *operands[j] = (NAME(Operand)){
+                            scalars + index * wide, plain, turned || (by_row && plain)};
+                        break;
+                    case ROW_PART:
+                        *operands[j] = (NAME(Operand)){scalars + index * wide + line, 1, by_row};
                         break;
                     case ROW_LITERAL:
                         *operands[j] = (NAME(Operand)){(T *)p->literals + index * (8 / sizeof(T)), 0, 0};
                         break;
                     }
                 }
+                NAME(RowFunction) *function = NAME(row_functions)[one->op];
+                int small = one->out_kind == ROW_SCALAR || one->out_kind == ROW_PART;
                 if (one->op == ROWS_ADD_UP) {
-                    k.out.at = sums + one->out * plan->width + start;
-                } else if (one->out_kind == ROW_SCALAR) {
-                    k.out.at = scalars + one->out * wide;
-                    if (one->op >= ROWS_FIRST_REDUCTION && !by_row)
-                        k.width = width; /* behind it there may be anything */
+                    k.out = (NAME(Operand)){sums + one->out * plan->width + k.start, 1, 0};
+                    k.more = 1;
+                } else if (small) {
+                    int part = one->out_kind == ROW_PART;
+                    k.out = (NAME(Operand)){scalars + one->out * wide + part * line, plain || part, 0};
+                    k.more = part ? start > 0 : k.more;
                 } else if (one->out_kind == ROW_KEPT) {
-                    k.out = (NAME(Operand)){kept + one->out * plan->block * plan->padded + start, plan->padded, 1};
+                    k.out = (NAME(Operand)){
+                        kept + one->out * plan->whole + line * plan->padded + start, plan->padded, 1};
                 } else {
                     const RowOutput *out = one->to >= 0 ? p->output + one->to : NULL;
                     if (out && out->type == ROW_FLOATS && whole)
-                        k.out = (NAME(Operand)){(T *)out->data + first * columns + start, columns, 1};
+                        k.out = (NAME(Operand)){(T *)out->data + written + line * beside + start, beside, 1};
                     else
                         k.out = (NAME(Operand)){own, k.width, 1};
                     chunks[one->out] = k.out;
                 }
+                if (turned && !by_row && (small || one->op == ROWS_ADD_UP))
+                    function = NAME(down_functions)[one->op - ROWS_FIRST_REDUCTION];
+                if (small ? !by_row || (one->op >= ROWS_FIRST_REDUCTION && one->op < ROWS_ADD_UP)
+                          : turned && one->op == ROWS_ADD_UP)
+                    k.width = turned && small ? k.width : width; /* behind it there may be anything */
                 if (!by_row && k.out.vec && k.rows > 1 && k.out.pitch == k.width
                     && (k.a.vec ? k.a.pitch == k.width : !k.a.pitch)
                     && (k.b.vec ? k.b.pitch == k.width : !k.b.pitch)
                     && (k.c.vec ? k.c.pitch == k.width : !k.c.pitch)
-                    && one->op != ROWS_IS_COLUMN) { /* rows that lie together are one */
-                    Call all = k;
-                    all.width *= rows;
-                    all.rows = 1;
-                    NAME(row_functions)[one->op](&all);
+                    && one->op != ROWS_IS_COLUMN) { /* lines that lie together are one */
+                    Call one_line = k;
+                    one_line.width *= lines;
+                    one_line.rows = 1;
+                    function(&one_line);
                 } else
-                    NAME(row_functions)[one->op](&k);
-                if (one->to >= 0 && one->op != ROWS_ADD_UP && !by_row && one->out_kind != ROW_SCALAR) {
+                    function(&k);
+                if (one->to >= 0 && one->op != ROWS_ADD_UP && !by_row && !small) {
                     const RowOutput *out = p->output + one->to;
                     int64_t size = out->type == ROW_FLOATS ? sizeof(T) : 1;
-                    char *data = (char *)out->data + (first * columns + start) * size;
+                    char *data = (char *)out->data + (written + line * beside + start) * size;
                     if ((char *)k.out.at != data)
-                        for (int64_t r = 0; r < rows; r++)
-                            NAME(rows_give)(k.out.at + r * k.out.pitch, (int)out->type, width, data, r * columns);
+                        for (int64_t r = 0; r < lines; r++)
+                            NAME(rows_give)(k.out.at + r * k.out.pitch, (int)out->type, width, data, r * beside);
                 }
             }
-            if (by_row)
-                break;
         }
     }
     for (int64_t i = 0; i < p->outputs; i++) {
         const RowOutput *out = p->output + i;
         if (out->slot >= 0)
-            NAME(rows_give)(scalars + out->slot * wide, (int)out->type, rows, out->data, first);
+            NAME(rows_give)(scalars + out->slot * wide, (int)out->type, rows * out->each, out->data, first * out->each);
     }
 }
 
 static size_t NAME(rows_memory)(const Plan *plan)
 {
     const RowProgram *p = plan->p;
-    return (size_t)(p->chunks * plan->block * plan->chunk + p->kept * plan->block * plan->padded
-                    + p->scalars * up(plan->block, LANES)) * sizeof(T);
+    return (size_t)(p->chunks * plan->each + p->kept * plan->whole + p->scalars * plan->wide) * sizeof(T);
 }
 
 static void NAME(rows_task)(void *work, int64_t index)
@@ -714,6 +891,7 @@ static void NAME(rows_task)(void *work, int64_t index)
         return;
     }
     int64_t begin = index * plan->per_task, end = begin + plan->per_task;
+    int64_t by_span = (plan->span + plan->block - 1) / plan->block;
     T *sums = NULL;
     if (plan->sums) {
         int64_t size = plan->p->sums * plan->width;
@@ -724,9 +902,45 @@ static void NAME(rows_task)(void *work, int64_t index)
             sums[i] = 0;
     }
     for (int64_t block = begin; block < end && block < plan->blocks; block++) {
-        int64_t first = block * plan->block, left = plan->rows - first;
-        NAME(rows_block)(plan, first, left < plan->block ? left : plan->block, memory, sums);
+        int64_t within = block % by_span * plan->block;
+        NAME(rows_block)(plan, block / by_span * plan->span + within,
+                         least(plan->block, plan->span - within), memory, sums);
     }
+}
+
+/* How rows are cut into blocks, and blocks into tiles. */
+static void NAME(rows_tiles)(Plan *plan)
+{
+    const RowProgram *p = plan->p;
+    const int plain = !p->behind && p->stretches == 1;
+    int64_t length = p->columns / p->stretches, arrays = p->kept + 1, size = sizeof(T);
+    for (int64_t i = 0; i < p->inputs; i++) {
+        plan->pitch[i] = plain ? NAME(row_pitch)(p, p->input[i].lead) : p->input[i].step;
+        arrays += p->input[i].slot < 0 && plan->pitch[i];
+        plan->extent[i] = 1 + (p->columns - 1) * (p->behind ? plan->pitch[i] : 1);
+        for (int axis = 0; axis < ROW_AXES; axis++)
+            plan->extent[i] += (p->lead[axis] - 1) * p->input[i].lead[axis];
+    }
+    for (int64_t i = 0; i < p->outputs; i++)
+        arrays += p->output[i].slot < 0;
+    plan->span = p->behind ? p->behind : plan->rows;
+    plan->block = 1;
+    if (p->behind) {
+        int64_t most = least(ROWS_CHUNK, ROWS_BELOW / (p->columns * arrays * size)), parts;
+        most = most < 256 / size ? 256 / size : most;
+        parts = (p->behind + most - 1) / most;
+        length = plan->block = up((p->behind + parts - 1) / parts, LANES);
+    }
+    plan->padded = up(length, LANES);
+    plan->chunk = least(plan->padded, ROWS_CHUNK);
+    plan->lines = least(p->behind ? p->columns : p->stretches, ROWS_CHUNK / plan->chunk);
+    if (plain) {
+        int64_t near = ROWS_NEAR / (plan->chunk * (arrays + p->chunks) * size);
+        plan->lines = plan->block = plan->padded > plan->chunk || near < 1 ? 1 : least(near, 256);
+    }
+    plan->blocks = plan->rows / plan->span * ((plan->span + plan->block - 1) / plan->block);
+    plan->width = up(p->columns, LANES);
+    NAME(rows_sizes)(plan);
 }
 
 static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
@@ -736,23 +950,8 @@ static int NAME(rows)(const XLA_FFI_CallFrame *frame, const RowProgram *p)
         plan.rows *= p->lead[axis];
     if (!plan.rows || !p->columns)
         return 0;
-    plan.padded = up(p->columns, LANES);
-    plan.chunk = plan.padded < ROWS_CHUNK ? plan.padded : ROWS_CHUNK;
-    int64_t buffers = p->chunks + p->kept + 1;
-    for (int64_t i = 0; i < p->inputs; i++) {
-        plan.pitch[i] = NAME(row_pitch)(p, p->input[i].lead);
-        buffers += p->input[i].slot < 0 && plan.pitch[i];
-    }
-    for (int64_t i = 0; i < p->outputs; i++)
-        buffers += p->output[i].slot < 0;
-    plan.block = ROWS_NEAR / (plan.chunk * buffers * (int64_t)sizeof(T));
-    if (plan.padded > plan.chunk || plan.block < 1)
-        plan.block = 1;
-    if (plan.block > 256)
-        plan.block = 256;
-    plan.blocks = (plan.rows + plan.block - 1) / plan.block;
-    plan.width = plan.padded;
-    int64_t size = plan.rows * plan.padded, tasks = 1, threads = stretto_threads(frame);
+    NAME(rows_tiles)(&plan);
+    int64_t size = plan.rows * up(p->columns, p->behind ? 1 : LANES), tasks = 1, threads = stretto_threads(frame);
     if (p->sums) {
         plan.sums = stretto_scratch(SLOT_SHARED, (size_t)(ROWS_PARTS * p->sums * plan.width) * sizeof(T));
         if (!plan.sums)

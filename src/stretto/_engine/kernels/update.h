@@ -67,9 +67,9 @@ static void NAME(update_piece)(const Updates *u, const Segment *s, int64_t piece
         rows = s->rows - row < rows ? s->rows - row : rows;
     }
     for (int axis = 0; axis < ROW_AXES; axis++)
-        p.lead[axis] = 1;
+        p.lead[axis] = 1, p.place[axis] = 0;
     p.lead[ROW_AXES - 1] = rows;
-    p.columns = columns;
+    p.columns = p.step = p.place[ROW_AXES - 1] = columns;
     for (int64_t i = 0; i < p.inputs; i++) {
         RowInput *in = p.input + i;
         int64_t size = in->type == ROW_FLOATS ? sizeof(T) : 1;
@@ -92,7 +92,8 @@ static void NAME(update_piece)(const Updates *u, const Segment *s, int64_t piece
     plan.padded = up(columns, LANES);
     plan.chunk = plan.padded < UPDATE_CHUNK ? plan.padded : UPDATE_CHUNK;
     plan.block = UPDATE_CHUNK / plan.padded;
-    plan.block = plan.block < 1 ? 1 : plan.block > rows ? rows : plan.block;
+    plan.lines = plan.block = plan.block < 1 ? 1 : plan.block > rows ? rows : plan.block;
+    NAME(rows_sizes)(&plan);
     T *memory = stretto_scratch(SLOT_A, NAME(rows_memory)(&plan) + 64);
     if (!memory) {
         *failed = 1;

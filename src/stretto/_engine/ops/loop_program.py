@@ -19,7 +19,7 @@ import numpy as np
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.types import ArrayType
 from stretto._engine.kernels import DTYPES
-from stretto._engine.ops import arithmetic, comparison, exponential, trigonometric
+from stretto._engine.ops import arithmetic, comparison
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.convert import ConvertElementType
@@ -35,12 +35,6 @@ from stretto._engine.ops.row_program import (
 )
 from stretto._engine.ops.shape import Concatenate, Pad, Slice
 
-_CURVES: dict[type, str] = {
-    trigonometric.Tanh: "tanh",
-    trigonometric.SechSquared: "sech_squared",
-    exponential.Logistic: "logistic",
-    exponential.LogisticSlope: "logistic_slope",
-}
 _BOOL = np.dtype(bool)
 _WHOLE, _NEAR, _CARRY, _NEXT, _STACK, _INPUT, _LITERAL = range(7)
 _PRODUCT, _TO_NEXT, _TO_STACK, _LOAD = -1, -2, -3, 0
@@ -392,7 +386,7 @@ class _Compiler:
         _needs(dtypes == {self.dtype})
         if family is arithmetic.Square:
             return "square"
-        known = ELEMENTWISE.get(family) or _CURVES.get(family)
+        known = ELEMENTWISE.get(family)
         _needs(known)
         return known  # type: ignore[return-value]
 

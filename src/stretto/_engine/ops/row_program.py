@@ -1,9 +1,11 @@
 """Programs over rows as the instructions of a kernel (``kernels/rows.h``).
 
-All operations of such a program work on arrays of one shape, whose last axes, the *columns*, make
-up rows, or on one value a row. So softmax, norms, their gradients and what users write like them
-can be done row by row, while a row is in the cache. What an operation reads may be repeated along
-some axes: it is read where it lies, by strides.
+All operations of such a program work on arrays of one shape, of which some axes, the *columns*,
+make up rows, or on one value a row. So softmax, norms, their gradients and what users write like
+them can be done row by row, while a row is in the cache. What an operation reads may be repeated
+along some axes: it is read where it lies, by strides. Columns are the last axes, or others lie
+behind them, as pixels behind channels. Rows may be stretches, each with values of its own
+(*parts*), as the channels of a group have weights.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ import numpy as np
 
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.types import ArrayType
-from stretto._engine.ops import arithmetic, bits, comparison, exponential, extrema, rounding
+from stretto._engine.ops import (
+    arithmetic,
+    bits,
+    comparison,
+    exponential,
+    extrema,
+    rounding,
+    trigonometric,
+)
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.identities import OptimizationBarrier
@@ -24,13 +34,14 @@ from stretto._engine.ops.iota import Iota
 from stretto._engine.ops.layout import Reshape
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
 from stretto._engine.ops.shape import Slice
+from stretto._engine.ops.special import error_functions
 
 _BOOL = np.dtype(bool)
 
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt
 eq ne lt le gt ge is_finite and or not select number is_column sum sum_of_products greatest least
 first add_up mul_add sub_mul sum_of_differences sum_of_squared_differences mul_mul add_mul add_add
-tanh sech_squared logistic logistic_slope sign
+tanh sech_squared logistic logistic_slope sign erf erfc
 """
 CODES = {name: code for code, name in enumerate(_NAMES.split())}
 """The kernel's operations, in its order."""
@@ -46,6 +57,14 @@ ELEMENTWISE: dict[type, str] = {
     extrema.Min: "min",
     arithmetic.Sign: "sign",
     exponential.Exp: "exp",
+    exponential.Log: "log",
+    exponential.Log1p: "log1p",
+    exponential.Logistic: "logistic",
+    exponential.LogisticSlope: "logistic_slope",
+    trigonometric.Tanh: "tanh",
+    trigonometric.SechSquared: "sech_squared",
+    error_functions.Erf: "erf",
+    error_functions.Erfc: "erfc",
     exponential.Sqrt: "sqrt",
     exponential.Rsqrt: "rsqrt",
     comparison.Eq: "eq",
@@ -59,20 +78,20 @@ ELEMENTWISE: dict[type, str] = {
 }
 OF_BOOLS: dict[type, str] = {bits.And: "and", bits.Or: "or", bits.Not: "not"}
 _OF_SCALARS: dict[type, str] = {
-    exponential.Log: "log",
-    exponential.Log1p: "log1p",
     exponential.Expm1: "expm1",
 }
 """Operations that the kernel does one by one, so of one value a row alone."""
 _REDUCTIONS: dict[type, str] = {ReduceSum: "sum", ReduceMax: "greatest", ReduceMin: "least"}
 
-_CHUNK, _KEPT, _SCALAR, _LITERAL, _NONE = range(5)
+_CHUNK, _KEPT, _SCALAR, _PART, _LITERAL, _NONE = range(6)
 _FLOATS, _BOOLS, _INTEGERS, _LONGS = range(4)
 _AXES = 4
 _MOST = 96
 
 Kind = str
-"""What a value is: ``rows``, ``scalars`` (one a row), or ``sums`` over rows (one a column)."""
+"""What a value is: ``rows``, ``scalars`` (one a row), ``parts`` (one a stretch of a row), or
+``sums`` over rows (one a column). What is read from outside may be ``columns``, too: one a column,
+where others lie behind."""
 
 
 class View(NamedTuple):
@@ -105,15 +124,15 @@ class Views:
         """Say whether an atom is read from another array."""
         return self(atom)[0] is not atom
 
-    def iota(self, atom: Atom) -> bool:
-        """Say whether it counts the elements of the last axis."""
+    def iota(self, atom: Atom, axis: int) -> bool:
+        """Say whether it counts the elements of an axis."""
         base, view = self(atom)
         e = self.definers.get(base)
-        if e is None or not isinstance(e.primitive, Iota) or not view.shape:
+        if e is None or not isinstance(e.primitive, Iota) or len(view.shape) <= axis:
             return False
-        last = e.primitive.dimension
-        ends = base.type.ndim - 1 == last and view.strides[-1] == 1
-        return ends and view.shape[-1] == base.type.shape[-1]
+        shape, along = base.type.shape, e.primitive.dimension
+        step = math.prod(shape[along + 1 :])
+        return view.shape[axis] == shape[along] and view.strides[axis] == step
 
     def _find(self, atom: Atom) -> tuple[Any, View]:
         whole = _row_major(atom.type.shape)
@@ -141,29 +160,81 @@ class Views:
         return atom, whole
 
 
+class Read(NamedTuple):
+    """How an array is read: what it has one of, and the strides of rows and of their lines."""
+
+    kind: Kind
+    lead: tuple[int, ...]
+    step: int
+
+
 class Space(NamedTuple):
-    """The shape of the arrays, how many of its last axes are columns, and the dtype."""
+    """The shape of the arrays, how many of its axes are columns, and the dtype."""
 
     shape: tuple[int, ...]
     tail: int
     dtype: np.dtype
+    behind: int = 0
+    """The axes behind the columns."""
+    stretches: int = 0
+    """The first axes of the columns along which stretches of a row are counted."""
+    over: tuple[int, int] = (0, 0)
+    """The first of other axes of the columns, which are in front of some along which rows are
+    counted, and the one after the last of them. Stretches of a row are counted along them."""
+
+    @property
+    def first(self) -> int:
+        """The first axis of the columns, but for those of ``over``."""
+        return len(self.shape) - self.tail - self.behind
+
+    @property
+    def last(self) -> int:
+        """The first axis behind the columns."""
+        return len(self.shape) - self.behind
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of the columns."""
+        return (*range(*self.over), *range(self.first, self.last))
 
     @property
     def lead(self) -> tuple[int, ...]:
-        """The axes along which rows are counted."""
-        return self.shape[: -self.tail]
+        """The sizes along which rows are counted, of which those behind the columns are one."""
+        behind = math.prod(self.shape[self.last :])
+        return (*self._outside(self.shape[: self.first]), *[behind] * (self.behind > 0))
 
     @property
     def columns(self) -> int:
         """The elements of a row."""
-        return math.prod(self.shape[-self.tail :])
+        return math.prod([self.shape[k] for k in self.axes])
+
+    @property
+    def parts(self) -> int:
+        """The stretches of a row."""
+        first, last = self.over
+        return math.prod(self.shape[first:last] + self.shape[self.first :][: self.stretches])
+
+    def _outside(self, of_axes: Sequence[int]) -> list[int]:
+        """Return what there is of the axes that ``over`` leaves out."""
+        first, last = self.over
+        return [*of_axes[:first], *of_axes[last:]]
 
     def kind(self, shape: tuple[int, ...]) -> Kind | None:
         """Say what an array of this shape is."""
         if shape == self.shape:
             return "rows"
-        if shape in (self.lead, (*self.lead, *[1] * self.tail)):
-            return "scalars"
+        if any(self.over):
+            ones = [1 if k in self.axes else n for k, n in enumerate(self.shape)]
+            padded = [*[1] * (len(ones) - len(shape)), *shape]
+            return "scalars" if shape == self.lead or padded == ones else None
+        outer, behind = self.shape[: self.first], self.shape[self.last :]
+        ones = len(shape) - len(outer) - len(behind)
+        if 0 <= ones <= self.tail and shape == (*outer, *[1] * ones, *behind):
+            return "scalars" if not self.behind or ones in (0, self.tail) else None
+        front = self.shape[: self.first + self.stretches]
+        ones = len(shape) - len(front)
+        if self.stretches and ones >= 0 and shape == (*front, *[1] * ones):
+            return "parts"
         return None
 
     def operation(self, e: Equation, views: Views) -> tuple[str, Kind] | None:
@@ -183,7 +254,7 @@ class Space(NamedTuple):
         dtypes = {a.type.dtype for a in e.inputs}
         if family is comparison.Eq and dtypes <= {np.dtype(np.int32), np.dtype(np.int64)}:
             one, other = e.inputs
-            counted = kind == "rows" and self.tail == 1 and views.iota(one) != views.iota(other)
+            counted = kind == "rows" and self.counts(one, views) != self.counts(other, views)
             return ("is_column", kind) if counted else None
         if not dtypes <= {self.dtype, _BOOL}:
             return None
@@ -197,63 +268,121 @@ class Space(NamedTuple):
             return "number" if dtypes == {_BOOL} else "copy", kind
         if family is arithmetic.Square:
             return "square", kind
-        known = ELEMENTWISE.get(family)
+        known = "clamp" if family is extrema.Clamp else ELEMENTWISE.get(family)
         return (known, kind) if known and dtypes == {self.dtype} else None
+
+    def counts(self, atom: Atom, views: Views) -> bool:
+        """Say whether it is the number of each column."""
+        return self.tail == 1 and views.iota(atom, self.first)
 
     def _reduction(self, e: Equation, name: str) -> tuple[str, Kind] | None:
         primitive: Any = e.primitive
         (x,) = e.inputs
-        if x.type.shape != self.shape or x.type.dtype != self.dtype:
+        if x.type.dtype != self.dtype:
             return None
-        axes, rank = tuple(sorted(primitive.axes)), len(self.shape)
-        if axes == tuple(range(rank - self.tail, rank)):
+        axes, inner = tuple(sorted(primitive.axes)), self.axes[self.stretches :]
+        if x.type.shape != self.shape:
+            few = set(axes) <= {*self.axes} and {*self.axes[: self.stretches]} <= set(axes)
+            return (name, "scalars") if few and self.kind(x.type.shape) == "parts" else None
+        if axes == self.axes:
             return name, "scalars"
-        if name == "sum" and axes and axes == tuple(range(rank - self.tail)):
-            return "add_up", "sums"
+        if self.stretches and axes == inner:
+            return name, "parts"
+        if (
+            name == "sum"
+            and axes
+            and axes == tuple([k for k in range(len(self.shape)) if k not in self.axes])
+        ):
+            return ("add_up", "sums") if self.parts == 1 else None
         return None
 
     def _slice(self, e: Equation) -> tuple[str, Kind] | None:
         primitive: Any = e.primitive
         (x,) = e.inputs
-        first = e.outputs[0].type.shape == (*self.lead, *[1] * self.tail)
+        one_column = tuple([1 if k in self.axes else n for k, n in enumerate(self.shape)])
+        first = e.outputs[0].type.shape == one_column
         if x.type.shape != self.shape or x.type.dtype != self.dtype or not first:
             return None
         return ("first", "scalars") if not any(primitive.starts) else None
 
-    def reads(self, view: View, kind: Kind) -> tuple[tuple[int, ...], bool] | None:
-        """Return the strides of rows, and whether columns differ; None if it lies otherwise.
-
-        This is for operations on values of this kind; those of scalars have no columns.
-        """
-        count = len(self.lead)
-        strides = tuple([0 if n == 1 else s for n, s in zip(*view, strict=True)])
-        lead, tail = strides[:count], strides[count:]
+    def reads(self, view: View, kind: Kind) -> Read | None:
+        """Return how an array is read by operations on values of a kind; None if it cannot be."""
+        strides = [0 if n == 1 else s for n, s in zip(*view, strict=True)]
         if view.shape == ():  # the condition of a choice
-            return (0,) * count, False
+            return Read("scalars", (0,) * len(self.lead), 0)
+        if any(self.over):
+            return self._reads_over(view.shape, strides, kind)
+        last = len(view.shape) - self.behind
+        lead, tail = strides[: self.first], strides[self.first : last]
+        if self.behind:
+            beside = _step(view.shape[last:], strides[last:])
+            if beside is None:
+                return None
+            lead.append(beside)
         if not any(tail):
-            return lead, False
-        whole = _row_major(self.shape[count:]).strides
-        whole = tuple([0 if n == 1 else s for n, s in zip(self.shape[count:], whole, strict=True)])
-        return (lead, True) if kind == "rows" and tail == whole else None
+            return Read("scalars", tuple(lead), 0)
+        sizes = view.shape[self.first : last]
+        if self.behind:
+            step = _step(sizes, tail)
+            if kind != "rows" or step is None or lead[-1] not in (0, 1):
+                return None
+            return Read("rows" if lead[-1] or self.lead[-1] == 1 else "columns", tuple(lead), step)
+        if self.stretches and kind != "scalars" and not any(tail[self.stretches :]):
+            step = _step(sizes[: self.stretches], tail[: self.stretches])
+            return None if step is None else Read("parts", tuple(lead), step)
+        whole = [0 if n == 1 else s for n, s in zip(*_row_major(sizes), strict=True)]
+        if kind != "rows" or tail != whole:
+            return None
+        return Read("rows", tuple(lead), self.columns // self.parts if self.stretches else 0)
+
+    @property
+    def whole(self) -> Read:
+        """How an array of the shape lies."""
+        found = self.reads(_row_major(self.shape), "rows")
+        assert found is not None
+        return found if self.parts > 1 or self.behind else found._replace(step=self.columns)
+
+    def _reads_over(self, shape: tuple[int, ...], strides: list[int], kind: Kind) -> Read | None:
+        """Do the same where rows lie in stretches, with others between."""
+        if shape == self.lead:
+            return Read("scalars", tuple(strides), 0)
+        missing = len(self.shape) - len(shape)
+        shape, strides = (*[1] * missing, *shape), [*[0] * missing, *strides]
+        first, last = self.over
+        lead = tuple(self._outside(strides[: self.first]))
+        tail, step = strides[self.first :], _step(shape[first:last], strides[first:last])
+        if step is None or (kind == "scalars" and (step or any(tail))):
+            return None
+        if not any(tail):
+            return Read("parts" if step else "scalars", lead, step)
+        whole = [0 if n == 1 else s for n, s in zip(*_row_major(shape[self.first :]), strict=True)]
+        return Read("rows", lead, step) if tail == whole else None
 
     def is_own(self, view: View, kind: Kind, own: Kind) -> bool:
         """Say whether a value of the program is read row by row, by operations of a kind."""
+        parts = range(self.first, self.first + self.stretches) if own == "parts" else ()
+        kept = [
+            n if own == "rows" or k not in self.axes or k in parts else 1
+            for k, n in enumerate(self.shape)
+        ]
+        steps = _row_major(kept).strides
+        strides = [s if n != 1 else 0 for n, s in zip(kept, steps, strict=True)]
         found = self.reads(view, kind)
-        if found is None:
-            return False
-        lead, differ = found
-        step = self.columns if own == "rows" else 1
-        strides = [s * step for s in _row_major(self.lead).strides]
-        expected = tuple([0 if n == 1 else s for n, s in zip(self.lead, strides, strict=True)])
-        return lead == expected and differ == (own == "rows" and self.columns > 1)
+        return found is not None and found == self.reads(View(self.shape, tuple(strides)), kind)
 
     def takes(self, view: View, kind: Kind, type: ArrayType) -> bool:
         """Say whether an array from outside can be read so by operations of a kind."""
         found = self.reads(view, kind)
-        if found is None or len(_joined(self.lead, [found[0]])[0]) > _AXES:
+        if found is None or len(_joined(self.lead, [found.lead])[0]) + (self.behind > 0) > _AXES:
             return False
         integral = type.dtype in (np.dtype(np.int32), np.dtype(np.int64))
-        return type.dtype in (self.dtype, _BOOL) or (integral and not found[1])
+        return type.dtype in (self.dtype, _BOOL) or (integral and found.kind == "scalars")
+
+
+def _step(sizes: Sequence[int], strides: Sequence[int]) -> int | None:
+    """Return the stride of axes as one; None if there is no single one."""
+    joined, ((*steps,),) = _joined(sizes, [strides])
+    return None if len(joined) > 1 else steps[0] if steps else 0
 
 
 def _joined(
@@ -291,8 +420,7 @@ class _Input(NamedTuple):
     """An array from outside, as it is read."""
 
     base: Var
-    lead: tuple[int, ...]
-    differ: bool
+    read: Read
 
 
 class Instructions(NamedTuple):
@@ -347,29 +475,39 @@ class _Compiler:
                 continue
             op, kind = found
             (out,) = e.outputs
-            reading = "rows" if op in _REDUCING else kind
+            whole = op in _REDUCING and e.inputs[0].type.shape == self.space.shape
+            reading = "rows" if whole else "parts" if op in _REDUCING else kind
             atoms = list(e.inputs)
             if op == "is_column":
-                atoms = [a for a in atoms if not self.views.iota(a)]
+                atoms = [a for a in atoms if not self.space.counts(a, self.views)]
             operands = [self._operand(a, reading) for a in atoms]
+            if op == "clamp":  # the greater of it and the least, and the less of that and the most
+                above = Var(out.type)
+                self.kinds[above], self.ready[above] = (
+                    kind,
+                    max([self.ready.get(x, 0) for x in operands[:2]]),
+                )
+                section = 2 * self.ready[above] + (kind == "rows")
+                self.steps.append(_Step("max", kind, above, tuple(operands[:2]), section))
+                op, operands = "min", [above, operands[2]]
             if op == "square":
                 op, operands = "mul", operands * 2
             ones = [isinstance(x, Literal) and op == "mul" and x.value == 1 for x in operands]
             if True in ones and out not in self.program.outputs:
                 other = operands[1 - ones.index(True)]
-                if not isinstance(other, Literal) and self._kind_of(other) == kind:
+                if not isinstance(other, Literal) and self.kind_of(other) == kind:
                     self.same[out] = other
                     continue
             phase = max([self.ready.get(x, 0) for x in operands])
-            if op in _REDUCING and not self._is_rows(operands[0]):
+            if whole and not self._is_rows(operands[0]):
                 repeated = Var(e.inputs[0].type)
                 self.kinds[repeated] = "rows"
                 self.steps.append(_Step("copy", "rows", repeated, tuple(operands), 2 * phase + 1))
                 operands = [repeated]
-            scalars = kind == "scalars" and op not in _REDUCING
+            small = kind in ("scalars", "parts")
             self.kinds[out] = kind
-            self.ready[out] = phase + (kind == "scalars" and not scalars)
-            section = 2 * phase + (not scalars)
+            self.ready[out] = phase + (small and whole)
+            section = 2 * phase + (whole or not small)
             self.steps.append(_Step(op, kind, out, tuple(operands), section))
 
     def _operand(self, atom: Atom, reading: Kind) -> Any:
@@ -379,8 +517,9 @@ class _Compiler:
         base = self.same.get(base, base)
         if base in self.kinds or isinstance(base, _Input):
             return base
-        lead, differ = self.space.reads(view, reading)  # type: ignore[misc]
-        found = _Input(base, lead, differ)
+        read = self.space.reads(view, reading)
+        assert read is not None  # as the pass has asked
+        found = _Input(base, read)
         self.inputs.setdefault(found, len(self.inputs))
         return found
 
@@ -450,6 +589,7 @@ class _Compiler:
             if step.op == "sub"
             and step.kind == "rows"
             and isinstance(step.operands[0], _Input)
+            and self._is_rows(step.operands[0])
             and not self._is_rows(step.operands[1])
         }
         steps: list[_Step] = []
@@ -469,38 +609,46 @@ class _Compiler:
         read = {x for step in steps for x in step.operands} | {*self.program.outputs}
         self.steps = [step for step in steps if step.out in read]
 
-    def _kind_of(self, x: Any) -> Kind | None:
+    def kind_of(self, x: Any) -> Kind | None:
+        """Say what a value is."""
         if isinstance(x, _Input):
-            return "rows" if x.differ else "scalars"
+            return x.read.kind
         return self.kinds.get(x)
 
     def _is_rows(self, x: Any) -> bool:
-        return self._kind_of(x) == "rows"
+        return self.kind_of(x) == "rows"
 
     def instructions(self) -> Instructions:
         """Return what the kernel is told."""
         space, inputs = self.space, list(self.inputs)
-        lead, strides = _joined(space.lead, [x.lead for x in inputs])
+        apart = len(space.lead) - (space.behind > 0)  # the axis of what lies behind stays last
+        leads = [space.whole.lead, *[x.read.lead for x in inputs]]
+        lead, strides = _joined(space.lead[:apart], [own[:apart] for own in leads])
+        lead += space.lead[apart:]
+        own, *strides = [[*own, *x[apart:]] for own, x in zip(strides, leads, strict=True)]
         if len(lead) > _AXES or len(inputs) > _MOST or len(self.program.outputs) > _MOST:
             raise _TooLarge
         missing = [0] * (_AXES - len(lead))
         plain = [v for v in self.program.outputs if self.kinds[v] != "sums"]
         sums = len(self.program.outputs) - len(plain)
         scalars: dict[Any, int] = {}
-        for x in [*[x for x in inputs if not x.differ], *self.kinds]:
-            if isinstance(x, _Input) or self.kinds[x] == "scalars":
+        for x in [*inputs, *self.kinds]:
+            if self.kind_of(x) in ("scalars", "parts"):
                 scalars[x] = len(scalars)
         code = _Code(self, scalars, plain)
         for n, step in enumerate(self.steps):
             code.add(n, step)
         bounds = code.ended()
-        numbers = [int(space.dtype.itemsize == 8), *[1 for _ in missing], *lead, space.columns]
+        numbers = [int(space.dtype.itemsize == 8), *[1 for _ in missing], *lead]
+        numbers += [space.columns, space.parts, space.lead[-1] if space.behind else 0]
+        numbers += [space.whole.step, *missing, *own]
         numbers += [len(inputs), len(plain), sums, code.chunks.most, code.kept.most]
         numbers += [len(scalars), len(bounds) - 1, len(code.literals), len(code.lines)]
         for x, own in zip(inputs, strides, strict=True):
-            numbers += [_type(x.base.type), -1 if x.differ else scalars[x], *missing, *own]
+            numbers += [_type(x.base.type), scalars.get(x, -1), x.read.step, *missing, *own]
         for v in plain:
-            numbers += [_type(v.type), scalars.get(v, -1)]
+            each = space.parts if self.kinds[v] == "parts" else 1
+            numbers += [_type(v.type), scalars.get(v, -1), each]
         numbers += [*code.literals, *bounds]
         numbers += [n for line in code.lines for n in line]
         place = {v: n for n, v in enumerate(self.program.inputs)}
@@ -521,7 +669,9 @@ class _Code:
         self.literals: dict[int, int] = {}
         self.chunks, self.kept = _Slots(), _Slots()
         self._bounds = [0]
-        self._where: dict[Any, tuple[int, int]] = {x: (_SCALAR, n) for x, n in scalars.items()}
+        self._where: dict[Any, tuple[int, int]] = {
+            x: (_SCALAR if of.kind_of(x) == "scalars" else _PART, n) for x, n in scalars.items()
+        }
         self._held: dict[Any, int] = {}  # the chunks of the section's values
         self._last: dict[Any, int] = {}  # the last reader in a section
         self._sections: dict[Any, set[int]] = {}  # where it is read
@@ -581,8 +731,8 @@ class _Code:
         """Return where a result is put."""
         if step.kind == "sums":
             return _NONE, to - len(self.plain)
-        if step.kind == "scalars":
-            return _SCALAR, self.scalars[step.out]
+        if step.out in self.scalars:
+            return self._where[step.out]
         if self._sections.get(step.out, set()) - {step.section}:
             place = _KEPT, self.kept.take()
         else:

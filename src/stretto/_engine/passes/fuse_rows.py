@@ -36,6 +36,13 @@ _WORTH = 1 << 12
 
 _LEAST_COLUMNS = 32
 """The columns from which rows are worth it: with 16, XLA's softmax takes 0.85 of the kernel's."""
+_LEAST_BESIDE = 32
+"""The rows side by side from which they are worth it, where rows' elements are not."""
+_MOST_COLUMNS_APART = 1 << 10
+"""The columns up to which they are: of 8,192 x 512 along the first axis, XLA's softmax takes a
+third of the kernel's time, of 1,024 x 512 0.9, of 128 x 512 twice as long."""
+_LEAST_STRETCH = 16
+"""The elements that a value is repeated over, within a row, from which they are a line."""
 _MOST_COLUMNS_ALONE = 1 << 16
 """The columns up to which a single row is worth a call, which one thread runs."""
 
@@ -82,6 +89,7 @@ def _fused(program: Program, small: bool) -> Program:
     spaces = _spaces(along, small)
     if not spaces:
         return program
+    program = _with_parts(program, spaces)
     held = any([isinstance(e.primitive, CustomJvp) for e in program.equations])
     opened = written_out(program, short) if held else program
     found = _Groups(opened, spaces).found()
@@ -109,31 +117,94 @@ def short(e: Equation) -> Program | None:
 
 
 def _spaces(along: list[Equation], small: bool) -> dict[Any, Space]:
-    """Return the shapes and dtypes with reductions along their last axes, also ``small`` ones."""
+    """Return the shapes and dtypes with reductions along some axes, also ``small`` ones."""
     counts: Counter[Space] = Counter()
     for e in along:
-        primitive: Any = e.primitive
-        type = e.inputs[0].type
-        rank, tail = type.ndim, len(primitive.axes)
-        last = tuple(sorted(primitive.axes)) == tuple(range(rank - tail, rank))
-        if type.dtype not in DTYPES or not last or not tail or any(map(is_size, type.shape)):
-            continue
-        space = Space(type.shape, tail, type.dtype)
-        if _is_worth_it(math.prod(space.lead), space.columns, small):
+        space = _space_of(e)
+        if space is not None and _is_worth_it(space, small):
             counts[space] += 1
     spaces: dict[Any, Space] = {}
-    for space, _ in counts.most_common():
+    # Sums over examples, of a bias's derivative, are no reason to take rows the other way.
+    last = lambda space: 1 if space.behind else 2 * (math.prod(space.lead) == 1)
+    for space in sorted([space for space, _ in counts.most_common()], key=last):
         spaces.setdefault((space.shape, space.dtype), space)
     return spaces
 
 
-def _is_worth_it(rows: int, columns: int, small: bool) -> bool:
-    """Say whether a kernel is quicker for so many rows."""
-    if rows == 1 and columns > _MOST_COLUMNS_ALONE:
+def _space_of(e: Equation) -> Space | None:
+    """Return the rows that a reduction is along, if a kernel may take them."""
+    primitive: Any = e.primitive
+    type, axes = e.inputs[0].type, sorted(primitive.axes)
+    if type.dtype not in DTYPES or not axes or any(map(is_size, type.shape)):
+        return None
+    tail = 1
+    while tail < len(axes) and axes[-tail - 1] == axes[-tail] - 1:
+        tail += 1
+    behind, front = type.ndim - 1 - axes[-1], axes[:-tail]
+    if not front:
+        return Space(type.shape, tail, type.dtype, behind)
+    over = front[0], front[-1] + 1
+    apart = behind or front != list(range(*over))
+    return None if apart else Space(type.shape, tail, type.dtype, over=over)
+
+
+def _is_worth_it(space: Space, small: bool) -> bool:
+    """Say whether a kernel is quicker for these rows, of which there may be few if ``small``."""
+    rows, columns = math.prod(space.lead), space.columns
+    if (rows == 1 and columns > _MOST_COLUMNS_ALONE) or columns < 2:
         return False
+    if space.behind:
+        apart = columns <= _MOST_COLUMNS_APART and space.lead[-1] >= _LEAST_BESIDE
+        return apart and (small or rows * columns >= _WORTH)
+    lines, width = rows * space.parts, columns // space.parts
     if small:
-        return rows > 0 and (columns >= _NARROW or (columns > 1 and rows <= _MOST_NARROW))
-    return rows * columns >= _WORTH and columns >= _LEAST_COLUMNS
+        return lines > 0 and (width >= _NARROW or lines <= _MOST_NARROW)
+    return rows * columns >= _WORTH and width >= (_NARROW if any(space.over) else _LEAST_COLUMNS)
+
+
+def _with_parts(program: Program, spaces: dict[Any, Space]) -> Program:
+    """Find what repeats within the rows of spaces; return the program with sums of it apart.
+
+    A sum over the places of channels and over examples becomes one for each channel of each row,
+    which the kernel makes while the row is in the cache, and a small one over examples.
+    """
+    views = Views({v: e for e in program.equations for v in e.outputs})
+    found: dict[Any, Counter[int]] = {}
+    for e in program.equations:
+        shaped = [a for a in e.inputs if not isinstance(a, Literal)]
+        for a in shaped:
+            space = spaces.get((a.type.shape, a.type.dtype))
+            if space is None or space.behind or any(space.over) or space.tail < 2:
+                continue
+            steps = views(a)[1].strides[space.first :]
+            sizes = space.shape[space.first :]
+            moving = [
+                k + 1 for k, (n, s) in enumerate(zip(sizes, steps, strict=True)) if n > 1 and s
+            ]
+            split = max(moving, default=0)
+            if 0 < split < space.tail and math.prod(sizes[split:]) >= _LEAST_STRETCH:
+                found.setdefault((space.shape, space.dtype), Counter())[split] += 1
+    for key, splits in found.items():
+        spaces[key] = spaces[key]._replace(stretches=splits.most_common(1)[0][0])
+    equations: list[Equation] = []
+    for e in program.equations:
+        space = spaces.get((e.inputs[0].type.shape, e.inputs[0].type.dtype)) if e.inputs else None
+        axes = sorted(e.primitive.axes) if isinstance(e.primitive, ReduceSum) else []
+        if space is None:
+            equations.append(e)
+            continue
+        inner = [*space.axes[space.stretches :]]
+        rest = axes[: len(axes) - len(inner)]
+        if not rest or axes[len(rest) :] != inner or {*rest} & {*space.axes}:
+            equations.append(e)
+            continue
+        kept = tuple([n for k, n in enumerate(space.shape) if k not in inner])
+        partial = Var(e.inputs[0].type.with_shape(kept))
+        equations.append(Equation(ReduceSum(tuple(inner)), e.inputs, (partial,), e.place))
+        equations.append(Equation(ReduceSum(tuple(rest)), (partial,), e.outputs, e.place))
+    return (
+        program if len(equations) == len(program.equations) else with_equations(program, equations)
+    )
 
 
 class _Group:
@@ -238,11 +309,11 @@ class _Groups:
         if found is None:
             return None
         op, kind = found
-        reading = (
-            "scalars" if kind == "scalars" and e.inputs[0].type.shape != space.shape else "rows"
-        )
+        reading = "rows"
+        if kind in ("scalars", "parts") and e.inputs[0].type.shape != space.shape:
+            reading = space.kind(e.inputs[0].type.shape) or kind
         for a in e.inputs:
-            if isinstance(a, Literal) or (op == "is_column" and self.views.iota(a)):
+            if isinstance(a, Literal) or (op == "is_column" and space.counts(a, self.views)):
                 continue
             base, view = self.views(a)
             group = self.group.get(base)
@@ -400,7 +471,7 @@ class _Groups:
             for place in order
         }
         reducing = {p for p in order if isinstance(equations[p].primitive, _ALONG)}
-        after = {p for p in reducing if members[p][1] == "scalars"}
+        after = {p for p in reducing if members[p][1] in ("scalars", "parts")}
         for place in order:
             if any([p in after for p in inputs[place]]):
                 after.add(place)
@@ -431,7 +502,7 @@ class _Groups:
         done: dict[Any, bool] = {}  # what is written, and whether it counts columns
         clashes = False
 
-        def write(e: Equation, counts: bool = False) -> None:
+        def write(e: Equation, counts: bool = False, inside_numbers: bool = False) -> None:
             """Write the repeats and reshapes that an equation reads, then the equation.
 
             One that ``counts`` columns reads no array with their numbers; all others do.
@@ -440,13 +511,14 @@ class _Groups:
             for a in e.inputs:
                 if isinstance(a, Literal) or a in own:
                     continue
-                maker, numbers = self.makers.get(a), counts and self.views.iota(a)
+                maker = self.makers.get(a)
+                numbers = inside_numbers or (counts and group.space.counts(a, self.views))
                 viewed = self.views.is_view(a) or a in self.repeated[group]
                 if a in done:
                     clashes |= done[a] != numbers
                 elif maker is not None and (viewed or numbers):
                     done[a] = numbers
-                    write(maker, numbers)
+                    write(maker, numbers, numbers)
                 else:
                     bases[a] = None
             written.append(e)
