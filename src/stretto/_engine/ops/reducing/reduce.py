@@ -31,6 +31,7 @@ from stretto._engine.ops.layout import (
     reshape,
     transpose,
 )
+from stretto._engine.ops.reducing.along import called_along
 from stretto._engine.ops.shape import pad, slice_in_dim
 
 
@@ -405,7 +406,11 @@ class Place(Primitive, abstract=True):
     def lower(self, b: Any, x: Any) -> Any:
         """Return the least index of an element that equals the one chosen, or is NaN if that is."""
         out = b.outs[0]
-        return b.inline(self.composed, x) if out.size else b.splat(0, out)
+        if not out.size:
+            return b.splat(0, out)
+        places = array_type(out.shape, np.dtype(np.int32))
+        called = called_along(b, self.name, (x,), self.axis, places)
+        return b.inline(self.composed, x) if called is None else b.convert(called, out.dtype)
 
     def onnx(self, b: Any, x: Any) -> Any:
         """Write ``ArgMax`` or ``ArgMin``."""
