@@ -9,12 +9,12 @@ threads nor the lines beside it; a vector holds an element of each of LANES line
   so that memory is read row by row, with what they have so far in the first cache. The last vector
   overlaps the one before.
 - Else squares of LANES elements of LANES lines are turned, and turned back.
-- One line or two are gone through alone, with an element in all lanes: five cycles each. Turning
+- One line or two are gone through alone, with an element in all lanes: four cycles each. Turning
   would take more.
 
-Sums are compensated (Neumaier, 1974, with Knuth's exact error of a sum): the error of each is that of
-rounding it, however long the line. Extrema are NaN from the first NaN on, and of zeros the positive
-is greater.
+Sums are of blocks of ALONG_BLOCK elements. Those of whole blocks are compensated (Neumaier, 1974, with
+Knuth's exact error of a sum), so that errors do not grow with the line. Extrema are NaN from the
+first NaN on, and of zeros the positive is greater.
 
 The k greatest are kept in order, with their places. Vectors of a row are compared with the least of
 them; few hold a greater, which is put where it belongs. First the greatest of each of some more than
@@ -24,57 +24,75 @@ greater than what is looked for, and leaves little to be put in order where rows
 #include <math.h>
 
 #define ALONG_COLUMNS 256
+#define ALONG_BLOCK 16   /* elements of a sum that are added up alone */
 #define ALONG_PART 16384 /* elements that a thread takes at once, or more */
 #define ALONG_IS_PLACE(op) ((op) == ALONG_GREATEST || (op) == ALONG_LEAST)
 
-static void NAME(along_begin)(int64_t op, Vec *s, Vec *c)
+/* What lines have so far: the sum of whole blocks, or what else there is; by how much that is too
+great; the two as one number; the sum of the block; and of extrema the place. */
+typedef struct {
+    Vec value, excess, blocks, block;
+    Places place;
+} NAME(SoFar);
+
+INLINE NAME(SoFar) NAME(along_begin)(const int op)
 {
     int greatest = op == ALONG_MAX || op == ALONG_GREATEST, least = op == ALONG_MIN || op == ALONG_LEAST;
-    T first = op == ALONG_PRODUCT ? 1 : greatest ? -(T)INFINITY : least ? (T)INFINITY : (T)-0.0;
-    *s = op == ALONG_WHOLE_SUM ? (Vec){0} : ALL(first);
-    *c = (Vec){0};
+    Vec first = op == ALONG_PRODUCT ? ALL((T)1) : greatest ? ALL(-(T)INFINITY) : least ? ALL((T)INFINITY)
+        : op == ALONG_WHOLE_SUM ? (Vec){0} : -(Vec){0};
+    return (NAME(SoFar)){.value = first, .blocks = -(Vec){0}, .block = -(Vec){0}};
 }
 
-/* Go on to the next elements, which are the j-th; return what comes out. `s` is what there is so far,
-and `c` what sums lack, or where extrema are. */
-INLINE Vec NAME(along_step)(const int op, Vec *s, Vec *c, Vec x, Vec factor, Places j)
+/* Go on to the next elements, which are the j-th, at these places; return what comes out. */
+INLINE Vec NAME(along_step)(const int op, NAME(SoFar) *far, Vec x, Vec factor, int64_t j, Places places)
 {
-    Vec before = *s;
-    if (op == ALONG_SUM) {
-        *s = before + x;
-        Vec added = *s - before, error = (before - (*s - added)) + (x - added);
-        *c -= (Vec)((error == error) & (Places)error); /* there is none of what is not finite */
-        return *s - *c;
+    Vec before = far->value;
+    Places above = op == ALONG_MAX || op == ALONG_GREATEST ? x > before : x < before;
+    switch (op) {
+    case ALONG_SUM:
+        far->block += x;
+        x = far->blocks + far->block;
+        if (j % ALONG_BLOCK == ALONG_BLOCK - 1) {
+            far->value += far->block;
+            Vec added = far->value - before, error = (before - (far->value - added)) + (far->block - added);
+            far->excess -= (Vec)((error == error) & (Places)error); /* none of what is not finite */
+            far->blocks = far->value - far->excess;
+            far->block = -(Vec){0};
+        }
+        return x;
+    case ALONG_WHOLE_SUM:
+        return far->value = (Vec)((Naturals)before + (Naturals)x);
+    case ALONG_PRODUCT:
+        return far->value = before * x;
+    case ALONG_RECURRENCE:
+        return far->value = factor * before + x;
+    case ALONG_MAX:
+    case ALONG_MIN: { /* of equals zeros alone differ */
+        Places one = (Places)x, other = (Places)before;
+        Vec same = (Vec)(op == ALONG_MAX ? one & other : one | other);
+        return far->value = CHOOSE(x == before, same, CHOOSE(above | (x != x), x, before));
     }
-    if (ALONG_IS_PLACE(op)) {
-        Places take = (op == ALONG_GREATEST ? x > before : x < before) | ((x != x) & (before == before));
-        *c = (Vec)CHOOSE(take, j, *c);
-        return *s = CHOOSE(take, x, before);
+    default:
+        above |= (x != x) & (before == before);
+        far->place = (places & above) | (far->place & ~above);
+        return far->value = CHOOSE(above, x, before);
     }
-    if (op == ALONG_MAX || op == ALONG_MIN) {
-        Places take = (op == ALONG_MAX ? x > before : x < before) | (x != x), a = (Places)x, b = (Places)before;
-        Vec same = (Vec)(op == ALONG_MAX ? a & b : a | b);
-        return *s = CHOOSE(x == before, same, CHOOSE(take, x, before));
-    }
-    if (op == ALONG_WHOLE_SUM)
-        return *s = (Vec)((Naturals)before + (Naturals)x);
-    return *s = op == ALONG_PRODUCT ? before * x : factor * before + x;
 }
 
 /* Lines side by side: those from `from` to `to` of one of `outer`. */
 INLINE void NAME(along_columns)(const Along *p, const int op, int64_t outer, int64_t from, int64_t to)
 {
-    Vec s[ALONG_COLUMNS / LANES], c[ALONG_COLUMNS / LANES];
+    NAME(SoFar) far[ALONG_COLUMNS / LANES];
     int64_t width = to - from, vectors = (width + LANES - 1) / LANES;
     for (int64_t v = 0; v < vectors; v++)
-        NAME(along_begin)(op, s + v, c + v);
+        far[v] = NAME(along_begin)(op);
     for (int64_t j = 0; j < p->count; j++) {
         int64_t at = (outer * p->count + (p->reverse ? p->count - 1 - j : j)) * p->inner + from;
         Places number = (Places){0} + (INTEGER)j;
         for (int64_t v = 0; v < vectors; v++) {
             int64_t i = at + least(v * LANES, width - LANES);
             Vec factor = op == ALONG_RECURRENCE && j ? (Vec)LOAD((const T *)p->factor + i) : ALL((T)1);
-            Vec out = NAME(along_step)(op, s + v, c + v, LOAD((const T *)p->x + i), factor, number);
+            Vec out = NAME(along_step)(op, far + v, LOAD((const T *)p->x + i), factor, j, number);
             if (!ALONG_IS_PLACE(op))
                 STORE((T *)p->out + i, out);
         }
@@ -82,7 +100,7 @@ INLINE void NAME(along_columns)(const Along *p, const int op, int64_t outer, int
     for (int64_t v = 0; ALONG_IS_PLACE(op) && v < vectors; v++)
         for (int l = 0; l < LANES; l++)
             ((int32_t *)p->out)[outer * p->inner + from + least(v * LANES, width - LANES) + l] =
-                (int32_t)((Places)c[v])[l];
+                (int32_t)far[v].place[l];
 }
 
 /* Where a line begins. */
@@ -116,8 +134,8 @@ static __attribute__((noinline)) void NAME(along_turn)(
 /* Up to LANES lines, a square after the other. */
 INLINE void NAME(along_squares)(const Along *p, const int op, int64_t first, int64_t lines)
 {
-    Vec s, c, x[LANES] = {{0}}, factor[LANES] = {{0}};
-    NAME(along_begin)(op, &s, &c);
+    NAME(SoFar) far = NAME(along_begin)(op);
+    Vec x[LANES] = {{0}}, factor[LANES] = {{0}};
     for (int64_t j = 0; j < p->count; j += LANES) {
         int64_t steps = least(LANES, p->count - j), low = p->reverse ? p->count - j - steps : j;
         NAME(along_turn)(p, (T *)p->x, low, steps, first, lines, x, 0);
@@ -126,26 +144,25 @@ INLINE void NAME(along_squares)(const Along *p, const int op, int64_t first, int
         for (int64_t i = 0; i < steps; i++) {
             int64_t k = p->reverse ? steps - 1 - i : i;
             Places number = (Places){0} + (INTEGER)(j + i);
-            x[k] = NAME(along_step)(op, &s, &c, x[k], j + i ? factor[k] : ALL((T)1), number);
+            x[k] = NAME(along_step)(op, &far, x[k], j + i ? factor[k] : ALL((T)1), j + i, number);
         }
         if (!ALONG_IS_PLACE(op))
             NAME(along_turn)(p, p->out, low, steps, first, lines, x, 1);
     }
     for (int64_t l = 0; ALONG_IS_PLACE(op) && l < lines; l++)
-        ((int32_t *)p->out)[first + l] = (int32_t)((Places)c)[l];
+        ((int32_t *)p->out)[first + l] = (int32_t)far.place[l];
 }
 
 /* One line alone. */
 INLINE void NAME(along_alone)(const Along *p, const int op, int64_t line)
 {
-    Vec s, c;
-    NAME(along_begin)(op, &s, &c);
+    NAME(SoFar) far = NAME(along_begin)(op);
     int64_t step = p->reverse ? -p->inner : p->inner;
     int64_t i = NAME(along_begins)(p, line) + (p->reverse ? (p->count - 1) * p->inner : 0);
     for (int64_t j = 0; j < p->count; j++, i += step) {
         Vec factor = ALL(op == ALONG_RECURRENCE && j ? ((const T *)p->factor)[i] : (T)1);
         Vec x = ALL(((const T *)p->x)[i]);
-        ((T *)p->out)[i] = NAME(along_step)(op, &s, &c, x, factor, (Places){0})[0];
+        ((T *)p->out)[i] = NAME(along_step)(op, &far, x, factor, j, (Places){0})[0];
     }
 }
 
@@ -153,20 +170,19 @@ INLINE void NAME(along_alone)(const Along *p, const int op, int64_t line)
 INLINE void NAME(along_row)(const Along *p, const int op, int64_t row)
 {
     const T *x = (const T *)p->x + row * p->count;
-    Vec s, c;
-    NAME(along_begin)(op, &s, &c);
+    NAME(SoFar) far = NAME(along_begin)(op);
     Places number = {0};
     for (int l = 0; l < LANES; l++)
         number[l] = l;
     for (int64_t j = 0; j < p->count; j += LANES) {
         INTEGER at = (INTEGER)least(j, p->count - LANES); /* the last overlap */
-        NAME(along_step)(op, &s, &c, LOAD(x + at), s, number + at);
+        NAME(along_step)(op, &far, LOAD(x + at), (Vec){0}, 0, number + at);
     }
-    T best = s[0];
-    INTEGER place = ((Places)c)[0];
+    T best = far.value[0];
+    INTEGER place = far.place[0];
     for (int l = 1; l < LANES; l++) {
-        T other = s[l];
-        INTEGER there = ((Places)c)[l];
+        T other = far.value[l];
+        INTEGER there = far.place[l];
         int same = other == best || (other != other && best != best);
         int better = op == ALONG_GREATEST ? other > best : other < best;
         if (same ? there < place : better || (other != other && best == best))
@@ -175,7 +191,7 @@ INLINE void NAME(along_row)(const Along *p, const int op, int64_t row)
     ((int32_t *)p->out)[row] = (int32_t)place;
 }
 
-enum { NAME(BY_COLUMNS), NAME(BY_ROW), NAME(ALONE), NAME(BY_SQUARES) };
+enum { NAME(BY_COLUMNS), NAME(BY_LINE), NAME(BY_SQUARES) };
 
 typedef struct {
     const Along *p;
@@ -188,10 +204,11 @@ INLINE void NAME(along_unit)(const NAME(AlongWork) *w, const int op, int64_t uni
     if (w->way == NAME(BY_COLUMNS)) {
         int64_t chunk = unit % w->chunks, inner = w->p->inner;
         NAME(along_columns)(w->p, op, unit / w->chunks, chunk * inner / w->chunks, (chunk + 1) * inner / w->chunks);
-    } else if (ALONG_IS_PLACE(op) && w->way == NAME(BY_ROW)) {
-        NAME(along_row)(w->p, op, unit);
-    } else if (!ALONG_IS_PLACE(op) && w->way == NAME(ALONE)) {
-        NAME(along_alone)(w->p, op, unit);
+    } else if (w->way == NAME(BY_LINE)) {
+        if (ALONG_IS_PLACE(op))
+            NAME(along_row)(w->p, op, unit);
+        else
+            NAME(along_alone)(w->p, op, unit);
     } else {
         int64_t first = unit * LANES, end = unit == w->units - 1 ? w->lines : first + LANES;
         NAME(along_squares)(w->p, op, first, least(LANES, end - first));
@@ -224,11 +241,13 @@ static int NAME(along_axis)(const XLA_FFI_CallFrame *frame, const Along *p)
         return 0;
     int place = ALONG_IS_PLACE(p->op);
     NAME(AlongWork) w = {.p = p, .lines = lines, .chunks = (p->inner + ALONG_COLUMNS - 1) / ALONG_COLUMNS};
-    w.way = p->inner >= LANES                                        ? NAME(BY_COLUMNS)
-        : place && p->inner == 1 && p->count >= LANES                ? NAME(BY_ROW)
-        : !place && lines < 3                                        ? NAME(ALONE) : NAME(BY_SQUARES);
-    w.units = w.way == NAME(BY_COLUMNS) ? p->outer * w.chunks : w.way != NAME(BY_SQUARES) ? lines
-        : lines < LANES ? 1 : lines / LANES;
+    if (p->inner >= LANES) {
+        w.way = NAME(BY_COLUMNS), w.units = p->outer * w.chunks;
+    } else if (place ? p->inner == 1 && p->count >= LANES : lines < 3) {
+        w.way = NAME(BY_LINE), w.units = lines;
+    } else {
+        w.way = NAME(BY_SQUARES), w.units = lines < LANES ? 1 : lines / LANES;
+    }
     w.together = (w.units * ALONG_PART + size - 1) / size;
     stretto_parallel(frame, stretto_threads_for(frame, 2.0 * (double)size),
                      (w.units + w.together - 1) / w.together, NAME(along_part), &w);

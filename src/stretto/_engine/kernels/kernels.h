@@ -243,7 +243,7 @@ typedef struct {
 } Updates;
 
 /* Something along an axis of outer x count x inner elements: kernels/along.h. The order of operations is
-that of `KERNELS` in ops/reducing/along.py. */
+that in ops/reducing/along.py. */
 enum { ALONG_SUM, ALONG_PRODUCT, ALONG_MAX, ALONG_MIN, ALONG_RECURRENCE, ALONG_WHOLE_SUM,
        ALONG_GREATEST, ALONG_LEAST };
 

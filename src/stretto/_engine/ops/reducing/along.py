@@ -1,4 +1,4 @@
-"""What goes along an axis as calls of kernels (``kernels/along.h``): for which arrays there are any.
+"""Calls of kernels for what goes along an axis (``kernels/along.h``), where there are any.
 
 Whether one is called depends on the axis alone, and not on how many others there are beside it, so
 that members are computed alike, however many.
@@ -16,13 +16,13 @@ from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType
 from stretto._engine.kernels import DTYPES
 
-_FLOATS = (
+_OPERATIONS = (
     *("cumsum", "cumprod", "cummax", "cummin", "linear_recurrence"),
     *("sum of integers", "argmax", "argmin"),
 )
 """The kernel's operations, in its order."""
 
-_INTEGERS = {("cumsum", np.dtype(t)): "sum of integers" for t in "ilIL"}
+_INTEGERS = [np.dtype(t) for t in (np.int32, np.uint32, np.int64, np.uint64)]
 
 WORTH = 2
 """The elements of an axis from which a kernel is called."""
@@ -53,19 +53,22 @@ def called_along(
         reverse: whether it is gone along from the end.
     """
     shape, dtype = operands[0].type.shape, operands[0].type.dtype
-    name = _INTEGERS.get((name, dtype), name if dtype in DTYPES else "")
-    if not b.has_kernels or name not in _FLOATS or any(map(is_size, shape)):
+    if name == "cumsum" and dtype in _INTEGERS:
+        name = "sum of integers"
+    elif dtype not in DTYPES:
+        return None
+    if not b.has_kernels or name not in _OPERATIONS or any(map(is_size, shape)):
         return None
     if not WORTH <= shape[axis] < MOST:
         return None
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    numbers = [_FLOATS.index(name), outer, shape[axis], inner, int(reverse)]
+    numbers = [_OPERATIONS.index(name), outer, shape[axis], inner, int(reverse)]
     called = b.called_kernel("stretto_along_axis", operands, [out], numbers)
     return None if called is None else called[0]
 
 
 def called_top_k(b: Any, x: Any, k: int, outs: Sequence[ArrayType]) -> list[Any] | None:
-    """Write a call of the kernel for the k greatest of each row, and their places, if it has them."""
+    """Write a call of the kernel for the k greatest of each row, and their places, or None."""
     shape = x.type.shape
     if not b.has_kernels or x.type.dtype not in DTYPES or any(map(is_size, shape)):
         return None
