@@ -9,6 +9,7 @@ threads nor the lines beside it; a vector holds an element of each of LANES line
   so that memory is read row by row, with what they have so far in the first cache. The last vector
   overlaps the one before.
 - Else squares of LANES elements of LANES lines are turned, and turned back.
+- Places of extrema of few or long rows are found for each lane, and then of all.
 - One line or two are gone through alone, with an element in all lanes: four cycles each. Turning
   would take more.
 
@@ -25,6 +26,7 @@ greater than what is looked for, and leaves little to be put in order where rows
 
 #define ALONG_COLUMNS 256
 #define ALONG_BLOCK 16   /* elements of a sum that are added up alone */
+#define ALONG_LONG 512   /* elements of a row that is gone through by lanes */
 #define ALONG_PART 16384 /* elements that a thread takes at once, or more */
 #define ALONG_IS_PLACE(op) ((op) == ALONG_GREATEST || (op) == ALONG_LEAST)
 
@@ -239,11 +241,13 @@ static int NAME(along_axis)(const XLA_FFI_CallFrame *frame, const Along *p)
     int64_t lines = p->outer * p->inner, size = lines * p->count;
     if (!size)
         return 0;
-    int place = ALONG_IS_PLACE(p->op);
+    int alone = lines < 3;
+    if (ALONG_IS_PLACE(p->op)) /* by lanes; squares are as good, and lanes of short rows take long to compare */
+        alone = p->inner == 1 && p->count >= LANES && (lines < LANES || p->count >= ALONG_LONG);
     NAME(AlongWork) w = {.p = p, .lines = lines, .chunks = (p->inner + ALONG_COLUMNS - 1) / ALONG_COLUMNS};
     if (p->inner >= LANES) {
         w.way = NAME(BY_COLUMNS), w.units = p->outer * w.chunks;
-    } else if (place ? p->inner == 1 && p->count >= LANES : lines < 3) {
+    } else if (alone) {
         w.way = NAME(BY_LINE), w.units = lines;
     } else {
         w.way = NAME(BY_SQUARES), w.units = lines < LANES ? 1 : lines / LANES;
