@@ -81,3 +81,8 @@ def test_recurrences_of_derivatives():
 def test_axes_of_any_size_have_no_kernel():
     file = st.export.stablehlo(lambda x: lax.cumsum(x, 0), snp.ones(40), dynamic_axes=({0: "n"},))
     np.testing.assert_array_equal(file(np.ones(5, np.float32)), np.arange(1, 6))
+
+
+def test_nothing_is_called_for_no_lines():
+    for f in (lambda x: lax.argmax(x, 1), lambda x: lax.cumsum(x, 1), lambda x: lax.top_k(x, 3)):
+        assert called(f, ((0, 90), np.float32)) == 0

@@ -406,11 +406,11 @@ class Place(Primitive, abstract=True):
     def lower(self, b: Any, x: Any) -> Any:
         """Return the least index of an element that equals the one chosen, or is NaN if that is."""
         out = b.outs[0]
-        if not out.size:
-            return b.splat(0, out)
         places = array_type(out.shape, np.dtype(np.int32))
-        called = called_along(b, self.name, (x,), self.axis, places)
-        return b.inline(self.composed, x) if called is None else b.convert(called, out.dtype)
+        called = called_along(b, self.name, (x,), self.axis, places) if out.size else None
+        if called is not None:
+            return b.convert(called, out.dtype)
+        return b.inline(self.composed, x) if out.size else b.splat(0, out)
 
     def onnx(self, b: Any, x: Any) -> Any:
         """Write ``ArgMax`` or ``ArgMin``."""
