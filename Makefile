@@ -69,7 +69,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm updates-storm attention-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -91,6 +91,7 @@ help:
 	@echo "make cache-storm  fifty processes at once on an empty disk cache"
 	@echo "make kernels-storm  random products by the kernels in C, against NumPy in float64"
 	@echo "make rows-storm  random programs along rows, in the same way"
+	@echo "make along-storm  random sums, products, extrema and places along an axis, in the same way"
 	@echo "make updates-storm  random updates of many arrays, in the same way"
 	@echo "make attention-storm  random attention and its gradients, in the same way"
 	@echo "make ragged-storm  random functions of examples of any length, each by itself beside"
@@ -186,6 +187,9 @@ kernels-storm: $(INSTALLED)
 
 rows-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.rows_storm $(ARGS)
+
+along-storm: $(INSTALLED)
+	$(BIN)/python -m tests.property.along_storm $(ARGS)
 
 updates-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.updates_storm $(ARGS)

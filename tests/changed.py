@@ -31,6 +31,7 @@ KERNELS = [
     "tests/_engine/kernels/test_kernels.py",
     "tests/property/test_kernels_storm.py",
     "tests/property/test_rows_storm.py",
+    "tests/property/test_along_storm.py",
     "tests/property/test_attention_storm.py",
     "tests/property/test_updates_storm.py",
 ]

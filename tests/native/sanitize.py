@@ -40,6 +40,7 @@ TESTS = (
     "tests/_engine/passes/test_fuse_ragged.py",
     "tests/property/test_kernels_storm.py",
     "tests/property/test_rows_storm.py",
+    "tests/property/test_along_storm.py",
     "tests/property/test_attention_storm.py",
     "tests/property/test_updates_storm.py",
 )

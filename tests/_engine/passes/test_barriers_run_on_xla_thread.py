@@ -111,8 +111,9 @@ def product_in_a_branch(x, y):
         (st.jit(product), [(512, 256), (256, 128)], True),
         (product_in_a_branch, [(512, 512), (512, 64)], True),
         (lambda x, y: st.lax.conv(x, y, (1, 1), "SAME"), [(16, 16, 32, 32), (16, 16, 3, 3)], True),
+        (snp.cumsum, [(1 << 22,)], True),
+        (snp.cumsum, [((1 << 22) - 1,)], False),
         # No kernel of ours is called, so XLA sees all there is.
-        (snp.cumsum, [(1 << 20,)], False),
         (st.jit(snp.sort), [(1 << 20,)], False),
         # It sees enough beside the call: what is in other calls as well, a loop once.
         (lambda x, y, z: (x @ y, -z), [(512, 256), (256, 128), (1023,)], True),

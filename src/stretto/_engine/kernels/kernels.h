@@ -245,6 +245,25 @@ typedef struct {
     const Segment *segment;
 } Updates;
 
+/* Something along an axis of outer x count x inner elements: kernels/along.h. The order of operations is
+that in ops/reducing/along.py. */
+enum { ALONG_SUM, ALONG_PRODUCT, ALONG_MAX, ALONG_MIN, ALONG_RECURRENCE, ALONG_WHOLE_SUM,
+       ALONG_GREATEST, ALONG_LEAST };
+
+typedef struct {
+    int64_t op, outer, count, inner, reverse;
+    const void *x, *factor; /* the latter of a recurrence */
+    void *out;              /* as x; of places int32, without the axis */
+} Along;
+
+/* The k greatest of each row, falling, and their places. */
+typedef struct {
+    int64_t rows, columns, k;
+    const void *x;
+    void *values;
+    int32_t *places;
+} TopK;
+
 /* The kernels of one level, for float32 and for float64: each returns 0, or -1 where there is no memory. */
 typedef struct {
     int (*product[2])(const XLA_FFI_CallFrame *, const Product *);
@@ -254,6 +273,8 @@ typedef struct {
     int (*attention[2])(const XLA_FFI_CallFrame *, const Attention *);
     int (*attention_gradient[2])(const XLA_FFI_CallFrame *, const Attention *);
     int (*update[2])(const XLA_FFI_CallFrame *, const Updates *);
+    int (*along_axis[2])(const XLA_FFI_CallFrame *, const Along *);
+    int (*top_k[2])(const XLA_FFI_CallFrame *, const TopK *);
 } Level;
 
 #endif

@@ -360,6 +360,35 @@ static int update(XLA_FFI_CallFrame *frame)
     return level->update[wide](frame, &u);
 }
 
+/* Whether elements are of 64 bits. */
+static int is_wide(const XLA_FFI_Buffer *buffer)
+{
+    return buffer->dtype == XLA_FFI_DataType_F64 || buffer->dtype == XLA_FFI_DataType_S64
+        || buffer->dtype == XLA_FFI_DataType_U64;
+}
+
+static int along_axis(XLA_FFI_CallFrame *frame)
+{
+    const int64_t *given = numbers(frame, 5);
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, **rets = (XLA_FFI_Buffer **)frame->rets.rets;
+    if (!given || frame->args.size != 1 + (given[0] == ALONG_RECURRENCE) || frame->rets.size != 1)
+        return UNFIT;
+    Along p = {given[0], given[1], given[2], given[3], given[4], args[0]->data, NULL, rets[0]->data};
+    if (frame->args.size == 2)
+        p.factor = args[1]->data;
+    return level->along_axis[is_wide(args[0])](frame, &p);
+}
+
+static int top_k(XLA_FFI_CallFrame *frame)
+{
+    const int64_t *given = numbers(frame, 3);
+    XLA_FFI_Buffer **args = (XLA_FFI_Buffer **)frame->args.args, **rets = (XLA_FFI_Buffer **)frame->rets.rets;
+    if (!given || frame->args.size != 1 || frame->rets.size != 2)
+        return UNFIT;
+    TopK p = {given[0], given[1], given[2], args[0]->data, rets[0]->data, rets[1]->data};
+    return level->top_k[is_wide(args[0])](frame, &p);
+}
+
 /* Call a kernel. In a loop over arrays it may read and write the elements at an index, so that
 nothing is copied out of arrays, nor into them. Then there is a second attribute: how many operands
 the kernel has, the bytes of an element of each of them and of each result, 0 where it is a whole.
@@ -410,7 +439,7 @@ static XLA_FFI_Error *call(XLA_FFI_CallFrame *frame, int (*kernel)(XLA_FFI_CallF
 
 /* All kernels, and for each what XLA calls: `X(name)` once a name. */
 #define KERNELS(X) \
-    X(product) X(convolution) X(rows) X(loop) X(attention) X(attention_gradient) X(update) X(unwritten)
+    X(product) X(convolution) X(rows) X(loop) X(attention) X(attention_gradient) X(update) X(along_axis) X(top_k) X(unwritten)
 #define CALL(kernel) \
     static XLA_FFI_Error *call_##kernel(XLA_FFI_CallFrame *f) { return call(f, kernel, "stretto_" #kernel); }
 KERNELS(CALL)

@@ -51,7 +51,11 @@ from stretto._engine.ops.index.gather_scatter import ScatterExtremum
 from stretto._engine.ops.index.primitives import Gather
 from stretto._engine.ops.iota import iota
 from stretto._engine.ops.layout import reshape
-from stretto._engine.ops.reducing.cumulative import RunningChooser
+from stretto._engine.ops.reducing.cumulative import (
+    Cumulative,
+    LinearRecurrence,
+    RunningChooser,
+)
 from stretto._engine.ops.reducing.reduce import Chooser, Place, reduce_min
 from stretto._engine.ops.reducing.window import WindowChooser
 from stretto._engine.ops.shape import Concatenate, slice_in_dim
@@ -482,7 +486,7 @@ def _counts_as_nothing(program: Program) -> bool:
     return _has_called(written) and _counted(written) < _OPERATIONS
 
 
-_CALLS = (*_CALLED, Fused)
+_CALLS = (*_CALLED, Fused, Cumulative, LinearRecurrence, Place, TopK)
 """What is a call of a kernel, or may be."""
 
 

@@ -69,6 +69,7 @@ class Writer:
 
     platform = "onnx"
     partitioned = False
+    has_kernels = False
     hides = False
 
     def __init__(self, opset: int, exact: bool) -> None:

@@ -27,6 +27,7 @@ from stretto._engine.ops.elementwise import COMPARABLE, FLOAT, INEXACT, NUMERIC,
 from stretto._engine.ops.exponential import exp, log
 from stretto._engine.ops.extrema import maximum, minimum
 from stretto._engine.ops.layout import canonical_axis
+from stretto._engine.ops.reducing.along import called_along
 from stretto._engine.ops.reducing.reduce import greatest_below, least_above, widened
 from stretto._engine.ops.shape import pad
 
@@ -78,6 +79,9 @@ class Cumulative(Primitive, abstract=True):
         if not x.type.size:
             return x
         wide = b.convert(x, widened(x.type.dtype))
+        called = called_along(b, self.name, (wide,), self.axis, wide.type, self.reverse)
+        if called is not None:
+            return b.convert(called, x.type.dtype)
         if is_size(x.type.shape[self.axis]):
             combine = lambda before, here: [self.combine(*before, *here)]
             first = (self.identity(wide.type.dtype),)
@@ -384,6 +388,11 @@ class LinearRecurrence(Primitive):
             return y
         wide = widened(x.type.dtype)
         operands = b.convert(x, wide), b.convert(y, wide)
+        called = called_along(
+            b, self.name, operands[::-1], self.axis, operands[1].type, self.reverse
+        )
+        if called is not None:
+            return b.convert(called, x.type.dtype)
         if is_size(x.type.shape[self.axis]):
             loop = reducing.running.in_a_loop
             _, out = loop(b, _after, (1, 0), operands, self.axis, self.reverse)

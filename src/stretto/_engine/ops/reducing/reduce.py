@@ -31,6 +31,7 @@ from stretto._engine.ops.layout import (
     reshape,
     transpose,
 )
+from stretto._engine.ops.reducing.along import called_along
 from stretto._engine.ops.shape import pad, slice_in_dim
 
 
@@ -405,6 +406,10 @@ class Place(Primitive, abstract=True):
     def lower(self, b: Any, x: Any) -> Any:
         """Return the least index of an element that equals the one chosen, or is NaN if that is."""
         out = b.outs[0]
+        places = array_type(out.shape, np.dtype(np.int32))
+        called = called_along(b, self.name, (x,), self.axis, places) if out.size else None
+        if called is not None:
+            return b.convert(called, out.dtype)
         return b.inline(self.composed, x) if out.size else b.splat(0, out)
 
     def onnx(self, b: Any, x: Any) -> Any:
