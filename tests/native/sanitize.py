@@ -42,6 +42,7 @@ TESTS = (
     "tests/property/test_rows_storm.py",
     "tests/property/test_attention_storm.py",
     "tests/property/test_updates_storm.py",
+    "tests/property/test_gather_storm.py",
 )
 
 

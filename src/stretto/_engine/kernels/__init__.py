@@ -66,7 +66,7 @@ def _load() -> tuple[Any, str, str]:
     return module, level, ""
 
 
-_REVISION = 9
+_REVISION = 10
 """The revision that this package calls; kernels built from another source are not used."""
 
 kernels, LEVEL, WITHOUT = _load()

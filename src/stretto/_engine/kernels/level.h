@@ -43,6 +43,7 @@
 #include "recurrent.h"
 #include "attention.h"
 #include "update.h"
+#include "gather.h"
 #undef T
 #undef SUFFIX
 #undef NARROW
@@ -62,6 +63,7 @@
 #include "recurrent.h"
 #include "attention.h"
 #include "update.h"
+#include "gather.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -73,5 +75,5 @@
 #define BOTH(f) .f = {JOIN(f, f32, LEVEL), JOIN(f, f64, LEVEL)}
 const Level LEVEL_NAME(LEVEL) = {
     BOTH(product), BOTH(convolution), BOTH(rows), BOTH(loop), BOTH(attention),
-    BOTH(attention_gradient), BOTH(update),
+    BOTH(attention_gradient), BOTH(update), BOTH(gather),
 };

@@ -93,6 +93,7 @@ WRITTEN = (
     Pass("fuse_attention", "kernels", platform="cpu"),
     Pass("fuse_products", "kernels", platform="cpu"),
     Pass("fuse_rows", "kernels", platform="cpu"),
+    Pass("fuse_gathers", "kernels", platform="cpu"),
     Pass("fuse_updates", "kernels", platform="cpu"),
     Pass("join_axes", "simplify", platform="cpu"),
 )
