@@ -29,8 +29,8 @@ DIFFERENT = {
         Call Checkpoint Combination Cond Constant ControlFlow CustomJvp CustomLinearSolve
         CustomRoot CustomVjp CustomVjpForward CustomVmap DebugCallback FusedAttention
         FusedGather FusedProgram FusedRows FusedScan FusedUpdates Implicit IoCallback LinearCall
-        Mapped ModuleCall PureCallback Reduce ReduceWindow Scan ShardMap SizedCall UserPrimitive While
-        WithRule _Callback
+        Mapped ModuleCall PureCallback Reduce ReduceWindow Scan ShardMap SizedCall UserPrimitive
+        While WithRule _Callback
     """,
     "light": """
         Abs Acos Acosh Add And Asin Asinh Atan Atan2 Atanh Bits Bitwise BroadcastInDim

@@ -45,6 +45,9 @@ _LEAST_BYTES = 64
 _SINGLE = (4, 8)
 """The bytes of elements that are read one by one."""
 
+_WORTH_OF_SINGLE = 1 << 11
+"""The elements from which a kernel is called for single ones."""
+
 _APART = 16
 """The elements of a table for each that is read from which single ones are a kernel's. They come
 from memory then, and it asks for more of them at a time: 4,096 of as many rows of 1,000 take 0.6 of
@@ -308,7 +311,8 @@ def _is_quicker(e: Equation) -> bool:
         return True
     x, out = e.inputs[0].type, e.outputs[0].type
     single = not any([out.shape[d] > 1 for d in _numbers(e).offset_dims])
-    return single and out.dtype.itemsize in _SINGLE and out.size * _APART <= x.size
+    many = _WORTH_OF_SINGLE <= out.size <= x.size // _APART
+    return single and many and out.dtype.itemsize in _SINGLE
 
 
 def _is_part(primitive: Any) -> bool:
