@@ -6,21 +6,20 @@ so tables and indices of members, windows of several axes and transposed tables 
 that lie side by side in the table and in the result are a run, and all runs but those of one element
 are copied as bytes, whatever their type. XLA computes the place of each element anew.
 
-- A bag is a sum over one more axis, of `terms`: their places are found once, then some vectors of
-  columns at a time are added up in registers, so that rows are read once and nothing between is
-  stored. Rows that are not to be counted are left out: they would add zeros, or be -inf.
+- A bag is a sum over one more axis, of `terms`: their places are found once, then columns are added
+  up in registers, so that rows come from memory once and nothing between is stored. Rows that do not
+  count are left out: they would add zeros, or be -inf. Without weights all are 1.
 - Terms are added one after the other in parts of a fixed number, and parts likewise. So bits depend
   neither on threads nor on what else is computed.
 - Indices beyond an axis are moved to its ends, or their windows are filled with a value.
 */
 
-#define GATHER_PIECE 16384/* elements that a thread reads at once */
-#define GATHER_RUN 4096   /* elements of a run that a thread takes: longer ones are cut */
-#define GATHER_PLACE 32    /* elements that may be read in the time that a place takes */
+#define GATHER_PIECE 16384  /* elements that a thread reads at once */
+#define GATHER_RUN 4096     /* elements of a run that a thread takes: longer ones are cut */
+#define GATHER_PLACE 32     /* elements that may be read in the time that a place takes */
 #define GATHER_WORTH 131072 /* elements from which a second thread is woken */
-#define BAG_TERMS 256     /* of a part */
-#define BAG_VECTORS 4     /* of columns in registers */
-#define BAG_AHEAD 64      /* columns of each row that are asked for before they are read */
+#define BAG_TERMS 256       /* of a part */
+#define BAG_AHEAD 64        /* columns of each row that are asked for before they are read */
 
 /* The place of a window in the table, or -1 where it is to be filled. */
 INLINE int64_t NAME(gather_place)(const Gather *p, int64_t table, int64_t at)
@@ -36,32 +35,6 @@ INLINE int64_t NAME(gather_place)(const Gather *p, int64_t table, int64_t at)
     return table;
 }
 
-/* Elements one by one, by indices of one component of such a width: so many along the last axis from
-`row` on. */
-INLINE void NAME(gather_line)(const Gather *given, const int64_t *at, int64_t row, int64_t many, int wide, int fills)
-{
-    enum { LAST = GATHER_AXES - 1 };
-    Gather p = *given;
-    p.wide = wide, p.fills = fills, p.components = 1;
-    const int64_t table = at[GATHER_TABLE], index = at[GATHER_INDEX];
-    const int64_t by_table = p.strides[GATHER_TABLE][LAST], by_index = p.strides[GATHER_INDEX][LAST];
-    const INTEGER *from = p.table;
-    INTEGER *out = (INTEGER *)p.out + row, fill;
-    memcpy(&fill, p.fill, sizeof fill);
-    for (int64_t j = 0; j < many; j++) {
-        int64_t place = NAME(gather_place)(&p, table + j * by_table, index + j * by_index);
-        out[j] = place < 0 ? fill : from[place];
-    }
-}
-
-static void NAME(gather_ones)(const Gather *p, const int64_t *at, int64_t row, int64_t many)
-{
-    if (p->wide)
-        p->fills ? NAME(gather_line)(p, at, row, many, 1, 1) : NAME(gather_line)(p, at, row, many, 1, 0);
-    else
-        p->fills ? NAME(gather_line)(p, at, row, many, 0, 1) : NAME(gather_line)(p, at, row, many, 0, 0);
-}
-
 INLINE void NAME(gather_copy)(const Gather *p, int64_t place, int64_t out, int64_t run)
 {
     enum { NEAR = 1024 };
@@ -71,6 +44,8 @@ INLINE void NAME(gather_copy)(const Gather *p, int64_t place, int64_t out, int64
     if (place < 0)
         for (; b < bytes; b += p->size)
             memcpy(to + b, p->fill, (size_t)p->size);
+    else if (bytes == sizeof(T))
+        memcpy(to, from, sizeof(T));
     else if (bytes < BYTES || bytes > NEAR)
         memcpy(to, from, (size_t)bytes);
     else {
@@ -104,45 +79,26 @@ INLINE Vec NAME(bag_greater)(Vec a, Vec b)
     return (Vec)(((Places)a & first) | ((Places)b & ~first));
 }
 
-/* Some vectors of columns of a bag, from column `c` on. */
+/* Columns from `c` to `end` of a bag whose rows are known, a vector of them at a time: the processor
+adds up several at once, since none needs another. The last may have some again: a run has a vector. */
 INLINE void NAME(bag_columns)(
-    const Gather *p, const T *const *from, const T *factor, int64_t terms, int64_t c, T *out, int op,
-    int vectors)
-{
-    Vec none = ALL(op == BAG_GREATEST ? (T)-__builtin_inf() : (T)0), total[BAG_VECTORS], part[BAG_VECTORS];
-UNROLL
-    for (int v = 0; v < vectors; v++)
-        total[v] = none;
-    for (int64_t t = 0; t < terms;) {
-UNROLL
-        for (int v = 0; v < vectors; v++)
-            part[v] = none;
-        for (int64_t end = least(terms, t + BAG_TERMS); t < end; t++)
-UNROLL
-            for (int v = 0; v < vectors; v++) {
-                Vec x = LOAD(from[t] + c + v * LANES);
-                part[v] = op == BAG_GREATEST ? NAME(bag_greater)(part[v], x)
-                    : part[v] + (op == BAG_WEIGHTED ? x * factor[t] : x);
-            }
-UNROLL
-        for (int v = 0; v < vectors; v++)
-            total[v] = op == BAG_GREATEST ? NAME(bag_greater)(total[v], part[v]) : total[v] + part[v];
-    }
-UNROLL
-    for (int v = 0; v < vectors; v++)
-        STORE(out + c + v * LANES, p->divided ? total[v] / ALL((T)p->divisor) : total[v]);
-}
-
-INLINE void NAME(bag_all)(
     const Gather *p, const T *const *from, const T *factor, int64_t terms, int64_t c, int64_t end, T *out,
     int op)
 {
-    for (; c + BAG_VECTORS * LANES <= end; c += BAG_VECTORS * LANES)
-        NAME(bag_columns)(p, from, factor, terms, c, out, op, BAG_VECTORS);
-    for (; c + LANES <= end; c += LANES)
-        NAME(bag_columns)(p, from, factor, terms, c, out, op, 1);
-    if (c < end) /* some of them again: a run has a vector at least */
-        NAME(bag_columns)(p, from, factor, terms, end - LANES, out, op, 1);
+    const Vec none = ALL(op == BAG_GREATEST ? (T)-__builtin_inf() : (T)0);
+    for (; c < end; c += LANES) {
+        int64_t at = least(c, end - LANES);
+        Vec total = none;
+        for (int64_t t = 0; t < terms;) {
+            Vec part = none;
+            for (int64_t last = least(terms, t + BAG_TERMS); t < last; t++) {
+                Vec x = LOAD(from[t] + at);
+                part = op == BAG_GREATEST ? NAME(bag_greater)(part, x) : part + x * factor[t];
+            }
+            total = op == BAG_GREATEST ? NAME(bag_greater)(total, part) : total + part;
+        }
+        STORE(out + at, p->divided ? total / ALL((T)p->divisor) : total);
+    }
 }
 
 /* Columns from `c` to `end` of one bag. `at` is where it begins along the arrays. */
@@ -156,19 +112,16 @@ static void NAME(bag)(const Gather *p, const int64_t *at, int64_t c, int64_t end
             continue;
         int64_t place = NAME(gather_place)(p, at[GATHER_TABLE] + t * p->term[GATHER_TABLE],
                                            at[GATHER_INDEX] + t * p->term[GATHER_INDEX]);
-        if (p->weights)
-            factor[terms] = ((const T *)p->weights)[at[GATHER_WEIGHT] + t * p->term[GATHER_WEIGHT]];
+        factor[terms] = p->weights ? ((const T *)p->weights)[at[GATHER_WEIGHT] + t * p->term[GATHER_WEIGHT]] : 1;
         from[terms] = place < 0 ? filled : (const T *)p->table + place;
         for (int64_t i = c; i < least(end, c + BAG_AHEAD); i += 64 / (int64_t)sizeof(T))
             __builtin_prefetch(from[terms] + i);
         terms++;
     }
     if (p->op == BAG_GREATEST)
-        NAME(bag_all)(p, from, factor, terms, c, end, out, BAG_GREATEST);
-    else if (p->op == BAG_WEIGHTED)
-        NAME(bag_all)(p, from, factor, terms, c, end, out, BAG_WEIGHTED);
+        NAME(bag_columns)(p, from, factor, terms, c, end, out, BAG_GREATEST);
     else
-        NAME(bag_all)(p, from, factor, terms, c, end, out, BAG_SUM);
+        NAME(bag_columns)(p, from, factor, terms, c, end, out, BAG_SUM);
 }
 
 typedef struct {
@@ -200,9 +153,7 @@ static void NAME(gather_part)(void *data, int64_t index)
         int64_t first = row % p->lead[LAST], at[GATHER_ARRAYS], left = least(stop - row, p->lead[LAST] - first);
         for (int i = 0; i < GATHER_ARRAYS; i++)
             at[i] = offset(LAST, p->lead, p->strides[i], row / p->lead[LAST]) + first * p->strides[i][LAST];
-        if (p->op == BAG_NONE && p->run == 1 && p->size == sizeof(T) && p->components == 1)
-            NAME(gather_ones)(p, at, row, left);
-        else if (p->op == BAG_NONE)
+        if (p->op == BAG_NONE)
             NAME(gather_runs)(p, at, row, left, c, end);
         for (int64_t j = 0; p->op != BAG_NONE && j < left; j++) {
             NAME(bag)(p, at, c, end, (T *)p->out + (row + j) * p->run, memory);

@@ -246,7 +246,7 @@ typedef struct {
 run of elements side by side, are `lead`; strides count elements, of what weighs and counts rows too. */
 enum { GATHER_AXES = 4, GATHER_COMPONENTS = 4 };
 enum { GATHER_TABLE, GATHER_INDEX, GATHER_WEIGHT, GATHER_KEPT, GATHER_ARRAYS };
-enum { BAG_NONE, BAG_SUM, BAG_WEIGHTED, BAG_GREATEST }; /* what is done with the terms of a bag */
+enum { BAG_NONE, BAG_SUM, BAG_GREATEST }; /* what is done with the terms of a bag */
 
 typedef struct {
     int64_t op, terms, run, size;           /* size: the bytes of an element */

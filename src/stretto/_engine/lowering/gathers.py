@@ -19,7 +19,7 @@ TARGET = "stretto_gather"
 """The name of the kernel."""
 
 _AXES = _COMPONENTS = 4
-_KINDS = {"sum": 1, "weighted": 2, "greatest": 3}
+_KINDS = {"sum": 1, "weighted": 1, "greatest": 2}
 _LEAST_BYTES = 64
 """The bytes of a run of which bags are summed: those of the widest vectors."""
 _SINGLE = (4, 8)

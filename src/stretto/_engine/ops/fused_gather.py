@@ -36,7 +36,7 @@ class FusedGather(FusedProgram):
     counting: tuple[tuple[int, int], ...]
     """Components of index vectors that count along an axis of the indices, which the operand lacks:
     pairs of the component and the axis."""
-    bag: Bag | None = None
+    bag: Bag | None
 
     def lower(self, b: Any, x: Any, indices: Any, *beside: Any) -> Any:
         """Call the kernel, or write the operations."""
