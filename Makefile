@@ -69,7 +69,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm gather-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -94,6 +94,7 @@ help:
 	@echo "make along-storm  random sums, products, extrema and places along an axis, in the same way"
 	@echo "make updates-storm  random updates of many arrays, in the same way"
 	@echo "make attention-storm  random attention and its gradients, in the same way"
+	@echo "make gather-storm  random gathers and bags, in the same way"
 	@echo "make ragged-storm  random functions of examples of any length, each by itself beside"
 	@echo "make merge-storm  merges that are killed at random points, and go on to the same bytes"
 	@echo "make merge-layouts  what transformers, diffusers and PEFT save, merged, and loaded by them"
@@ -196,6 +197,9 @@ updates-storm: $(INSTALLED)
 
 attention-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.attention_storm $(ARGS)
+
+gather-storm: $(INSTALLED)
+	$(BIN)/python -m tests.property.gather_storm $(ARGS)
 
 ragged-storm: $(INSTALLED)
 	$(BIN)/python -m tests.property.ragged_storm $(ARGS)

@@ -34,6 +34,7 @@ KERNELS = [
     "tests/property/test_along_storm.py",
     "tests/property/test_attention_storm.py",
     "tests/property/test_updates_storm.py",
+    "tests/property/test_gather_storm.py",
 ]
 """The tests of the extensions in C."""
 

@@ -250,9 +250,9 @@ INNER = """
     lowering.stablehlo:Builder.program at_hand=False as_is=False
     lowering.stablehlo:Builder.call apart=False
     lowering.text:Facts kernel_products=0 fused_products=0 kernel_rows=0 kernel_updates=0
-        kernel_attention=0 has_reductions=False has_loops=False has_barriers=False
-        has_barriers_in_loops=False has_convolutions_in_loops=False largest_call_in_loops=0
-        may_take_long=False
+        kernel_attention=0 kernel_gathers=0 has_reductions=False has_loops=False
+        has_barriers=False has_barriers_in_loops=False has_convolutions_in_loops=False
+        largest_call_in_loops=0 may_take_long=False
     ops.bilinear:DotAlgorithm lhs_component_count=1 rhs_component_count=1
         num_primitive_operations=1 allow_imprecise_accumulation=False
     ops.collective.functions:groups_of equal=False

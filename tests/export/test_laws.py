@@ -23,7 +23,7 @@ REFUSED = {
     # Python is called, or devices are, or what a file of StableHLO holds.
     "io_callback", "pure_callback", "shard_map", "module_call",
     # It is made where programs are compiled.
-    "after", "fused_attention", "fused_rows", "fused_scan", "fused_updates",
+    "after", "fused_attention", "fused_gather", "fused_rows", "fused_scan", "fused_updates",
     # Of these dtypes.
     "scatter_mul complex64", "sort float8_e4m3fn",
 }  # fmt: skip

@@ -43,6 +43,7 @@ TESTS = (
     "tests/property/test_along_storm.py",
     "tests/property/test_attention_storm.py",
     "tests/property/test_updates_storm.py",
+    "tests/property/test_gather_storm.py",
 )
 
 

@@ -91,7 +91,7 @@ REFUSED = {
     **dict.fromkeys(("shard_map", "sharding_constraint"), _MESH),
     **dict.fromkeys(("debug_callback", "io_callback", "pure_callback"), _PYTHON),
     **dict.fromkeys(
-        ("after", "fused_attention", "fused_product", "fused_rows", "fused_scan",
+        ("after", "fused_attention", "fused_gather", "fused_product", "fused_rows", "fused_scan",
          "fused_updates"), _COMPILED
     ),
     "module_call": "it is a module of StableHLO from a file: keep that file, and load it there",

@@ -28,9 +28,9 @@ DIFFERENT = {
     "interned": """
         Call Checkpoint Combination Cond Constant ControlFlow CustomJvp CustomLinearSolve
         CustomRoot CustomVjp CustomVjpForward CustomVmap DebugCallback FusedAttention
-        FusedProgram FusedRows FusedScan FusedUpdates Implicit IoCallback LinearCall Mapped
-        ModuleCall PureCallback Reduce ReduceWindow Scan ShardMap SizedCall UserPrimitive While
-        WithRule _Callback
+        FusedGather FusedProgram FusedRows FusedScan FusedUpdates Implicit IoCallback LinearCall
+        Mapped ModuleCall PureCallback Reduce ReduceWindow Scan ShardMap SizedCall UserPrimitive
+        While WithRule _Callback
     """,
     "light": """
         Abs Acos Acosh Add And Asin Asinh Atan Atan2 Atanh Bits Bitwise BroadcastInDim
@@ -46,7 +46,7 @@ DIFFERENT = {
     """,
     "multiple": """
         Call Checkpoint Combination Cond ControlFlow CustomJvp CustomLinearSolve CustomRoot
-        CustomVjp CustomVjpForward CustomVmap DebugCallback Eig Eigh FusedAttention
+        CustomVjp CustomVjpForward CustomVmap DebugCallback Eig Eigh FusedAttention FusedGather
         FusedProgram FusedRows FusedScan FusedUpdates Geqp3 Geqrf Hessenberg Implicit
         IoCallback LinearCall LogDeterminant Lu Mapped ModuleCall OptimizationBarrier
         PivotedQr PureCallback Qr Reduce ReduceWindow RngBitGenerator Scan Schur ShardMap

@@ -27,6 +27,7 @@ from stretto._engine.core.types import (
     is_complex,
     is_float0,
     is_inexact,
+    is_packed,
     kind_of,
     promote,
     real_dtype,
@@ -175,6 +176,12 @@ def test_names():
     longs = ("bfloat16", "float8_e4m3fn", "int4", "uint8", "complex128", "bool")
     for short, long in zip(shorts, longs, strict=True):
         assert short_name(np.dtype(getattr(ml_dtypes, long, long))) == short
+
+
+def test_what_is_packed():
+    assert {name for name, dtype in DTYPES.items() if is_packed(dtype)} == {
+        *("int2", "int4", "uint2", "uint4")
+    }
 
 
 def test_kinds():

@@ -8,6 +8,7 @@ from stretto._engine.core.errors import MissingRuleError
 from stretto._engine.higher_order.fused_scan import FusedScan
 from stretto._engine.ops.fused import Fused, FusedProgram
 from stretto._engine.ops.fused_attention import FusedAttention
+from stretto._engine.ops.fused_gather import FusedGather
 from stretto._engine.ops.fused_product import FusedProduct
 from stretto._engine.ops.fused_rows import FusedRows
 from stretto._engine.ops.fused_updates import FusedUpdates
@@ -15,7 +16,7 @@ from stretto._engine.ops.identities import After
 
 
 @pytest.mark.parametrize(
-    "kind", [After, FusedAttention, FusedProduct, FusedRows, FusedScan, FusedUpdates]
+    "kind", [After, FusedAttention, FusedGather, FusedProduct, FusedRows, FusedScan, FusedUpdates]
 )
 def test_they_come_after_all_transformations(kind):
     assert issubclass(kind, Fused)

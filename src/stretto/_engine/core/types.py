@@ -57,6 +57,15 @@ DTYPES = {dtype.name: dtype for dtype in _KINDS}
 """The dtypes of arrays, by name."""
 
 
+def is_packed(dtype: np.dtype) -> bool:
+    """Say whether several elements lie in a byte.
+
+    >>> is_packed(np.dtype(ml_dtypes.int4))
+    True
+    """
+    return dtype in _INT4
+
+
 def kind_of(dtype: np.dtype) -> str:
     """Return one of ``bool``, ``int``, ``uint``, ``float``, ``complex``."""
     try:

@@ -263,6 +263,25 @@ typedef struct {
     void *values;
     int32_t *places;
 } TopK;
+/* Windows of a table at indices, or sums of them: kernels/gather.h. The result's axes but the last, a
+run of elements side by side, are `lead`; strides count elements, of what weighs and counts rows too. */
+enum { GATHER_AXES = 4, GATHER_COMPONENTS = 4 };
+enum { GATHER_TABLE, GATHER_INDEX, GATHER_WEIGHT, GATHER_KEPT, GATHER_ARRAYS };
+enum { BAG_NONE, BAG_SUM, BAG_GREATEST }; /* what is done with the terms of a bag */
+
+typedef struct {
+    int64_t op, terms, run, size;           /* size: the bytes of an element */
+    int64_t fills, fill[2];                 /* whether it fills, and the bytes of an element of that */
+    int64_t components, apart;              /* of an index, and how far they lie apart */
+    int64_t stride[GATHER_COMPONENTS], last[GATHER_COMPONENTS];
+    int64_t wrap[GATHER_COMPONENTS];        /* what is added to negative ones */
+    int64_t divided;                        /* whether bags are divided by a number */
+    double divisor;
+    int64_t lead[GATHER_AXES], strides[GATHER_ARRAYS][GATHER_AXES], term[GATHER_ARRAYS];
+    int64_t wide; /* whether indices have 64 bits */
+    const void *table, *index, *weights, *kept;
+    void *out;
+} Gather;
 
 /* The kernels of one level, for float32 and for float64: each returns 0, or -1 where there is no memory. */
 typedef struct {
@@ -275,6 +294,7 @@ typedef struct {
     int (*update[2])(const XLA_FFI_CallFrame *, const Updates *);
     int (*along_axis[2])(const XLA_FFI_CallFrame *, const Along *);
     int (*top_k[2])(const XLA_FFI_CallFrame *, const TopK *);
+    int (*gather[2])(const XLA_FFI_CallFrame *, const Gather *);
 } Level;
 
 #endif

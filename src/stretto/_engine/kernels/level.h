@@ -44,6 +44,7 @@
 #include "attention.h"
 #include "update.h"
 #include "along.h"
+#include "gather.h"
 #undef T
 #undef SUFFIX
 #undef NARROW
@@ -64,6 +65,7 @@
 #include "attention.h"
 #include "update.h"
 #include "along.h"
+#include "gather.h"
 #undef T
 #undef SUFFIX
 #undef INTEGER
@@ -75,5 +77,5 @@
 #define BOTH(f) .f = {JOIN(f, f32, LEVEL), JOIN(f, f64, LEVEL)}
 const Level LEVEL_NAME(LEVEL) = {
     BOTH(product), BOTH(convolution), BOTH(rows), BOTH(loop), BOTH(attention),
-    BOTH(attention_gradient), BOTH(update), BOTH(along_axis), BOTH(top_k),
+    BOTH(attention_gradient), BOTH(update), BOTH(along_axis), BOTH(top_k), BOTH(gather),
 };

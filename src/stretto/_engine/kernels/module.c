@@ -389,6 +389,25 @@ static int top_k(XLA_FFI_CallFrame *frame)
     return level->top_k[is_wide(args[0])](frame, &p);
 }
 
+/* The table, the indices, and what weighs and counts the rows of bags, if anything. The numbers are
+those of Gather from `op` to `term`, then whether there are weights and counts. */
+static int gather(XLA_FFI_CallFrame *frame)
+{
+    enum { HEAD = offsetof(Gather, wide) / sizeof(int64_t) };
+    const int64_t *given = numbers(frame, HEAD + 2);
+    int64_t args = frame->args.size, next = 2;
+    if (!given || args != 2 + given[HEAD] + given[HEAD + 1] || frame->rets.size != 1)
+        return UNFIT;
+    XLA_FFI_Buffer **arg = (XLA_FFI_Buffer **)frame->args.args, *out = frame->rets.rets[0];
+    Gather p = {0};
+    memcpy(&p, given, HEAD * sizeof *given);
+    p.wide = arg[1]->dtype == XLA_FFI_DataType_S64;
+    p.table = arg[0]->data, p.index = arg[1]->data, p.out = out->data;
+    p.weights = given[HEAD] ? arg[next++]->data : NULL;
+    p.kept = given[HEAD + 1] ? arg[next]->data : NULL;
+    return level->gather[p.size == 8](frame, &p);
+}
+
 /* Call a kernel. In a loop over arrays it may read and write the elements at an index, so that
 nothing is copied out of arrays, nor into them. Then there is a second attribute: how many operands
 the kernel has, the bytes of an element of each of them and of each result, 0 where it is a whole.
@@ -439,7 +458,8 @@ static XLA_FFI_Error *call(XLA_FFI_CallFrame *frame, int (*kernel)(XLA_FFI_CallF
 
 /* All kernels, and for each what XLA calls: `X(name)` once a name. */
 #define KERNELS(X) \
-    X(product) X(convolution) X(rows) X(loop) X(attention) X(attention_gradient) X(update) X(along_axis) X(top_k) X(unwritten)
+    X(product) X(convolution) X(rows) X(loop) X(attention) X(attention_gradient) X(update) X(along_axis) X(top_k) \
+    X(gather) X(unwritten)
 #define CALL(kernel) \
     static XLA_FFI_Error *call_##kernel(XLA_FFI_CallFrame *f) { return call(f, kernel, "stretto_" #kernel); }
 KERNELS(CALL)

@@ -205,6 +205,8 @@ class Facts:
     """The updates of many arrays, each one call, that kernels of our own compute."""
     kernel_attention: int = 0
     """The attention, and the gradients of it, that kernels of our own compute."""
+    kernel_gathers: int = 0
+    """The gathers, and the sums of them, that kernels of our own compute."""
     targets: set[str] = field(default_factory=set)
     """The names of the registered functions that it calls."""
     has_reductions: bool = False

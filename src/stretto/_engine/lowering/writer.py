@@ -17,7 +17,7 @@ from stretto._engine.core.program import Var
 from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import ArrayType, array_type, bytes_of, kind_of
 from stretto._engine.kernels import multiplies
-from stretto._engine.lowering import attention, convolutions
+from stretto._engine.lowering import attention, convolutions, gathers
 from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
 from stretto._engine.lowering.text import (
     TOKEN,
@@ -552,6 +552,19 @@ class Writer:
                 bases = [image, base]
                 return self._kernel(convolutions.TARGET, bases, [out], found, shared=())[0]
         return None
+
+    def called_gather(
+        self, op: Any, x: Operand, indices: Operand, beside: Sequence[Operand]
+    ) -> Operand | None:
+        """Write a gather, or a bag of what it reads, as a call of our kernel, if there is one."""
+        if not self.has_kernels or self._scalars:
+            return None
+        bases, views = zip(*map(self.lies_in, (x, indices, *beside)), strict=True)
+        found = gathers.geometry(op, x.type, *views)
+        if found is None:
+            return None
+        self._facts.kernel_gathers += 1
+        return self._kernel(gathers.TARGET, bases, self.outs, found, shared=())[0]
 
     def _kernel(
         self,

@@ -102,6 +102,7 @@ WRITTEN = (
         home="stretto._engine.passes.fuse_rows",
         once=True,
     ),
+    Pass("fuse_gathers", "kernels", platform="cpu"),
     Pass("fuse_updates", "kernels", platform="cpu"),
     Pass("join_axes", "simplify", platform="cpu"),
 )

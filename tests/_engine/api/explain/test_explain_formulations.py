@@ -156,8 +156,9 @@ def test_long_lists_are_cut():
     assert "and 3 more" in text and len(text.splitlines()) <= 40
 
 
-def of(count, kernels=0, fused=0, rows=0, updates=0, attention=0):
-    return explain.Products(count, "Eigen", "it is small", kernels, fused, rows, updates, attention)
+def of(count, kernels=0, fused=0, rows=0, updates=0, attention=0, gathers=0):
+    calls = kernels, fused, rows, updates, attention, gathers
+    return explain.Products(count, "Eigen", "it is small", *calls)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,7 @@ def of(count, kernels=0, fused=0, rows=0, updates=0, attention=0):
         (of(3, 2, 1), ["products: 3, of which kernels compute 2, 1 with what follows"]),
         (of(0, rows=2), ["softmax, norms and the like, along rows: 2 calls of kernels"]),
         (of(0, updates=1), ["updates of many arrays: 1 calls of kernels"]),
+        (of(0, gathers=3), ["rows at indices, or their sums: 3 calls of kernels"]),
         (
             of(2, attention=1),
             ["attention and its gradients: 1 calls of kernels, of several products each"],

@@ -43,6 +43,12 @@ def test_floats_out_of_bounds_are_nan(dtype):
     assert np.isnan(fill_element(np.dtype(dtype), fill_bytes(np.dtype(dtype), None)))
 
 
+def test_a_gathers_work_is_what_it_reads():
+    table, places = array_type((1000, 8), np.dtype(np.float32)), array_type((5, 1), np.dtype("i4"))
+    rows = Gather(GatherDimensionNumbers((1,), (0,), (0,)), (1, 8))
+    assert rows.work((table, places), (rows.infer(table, places),)) == 4 * 5 * 8
+
+
 def test_elements_to_fill_with_are_kept_to_the_bit():
     for dtype, value in [("float64", 0.1), ("float32", -0.0), ("uint64", 2**64 - 3)]:
         element = fill_element(np.dtype(dtype), fill_bytes(np.dtype(dtype), value))

@@ -288,6 +288,8 @@ class Products:
     """The number of calls of kernels for what an optimizer does, of many arrays each."""
     attention: int
     """The number of calls of kernels for attention, of several products each, or its gradients."""
+    gathers: int
+    """The number of calls of kernels for rows at indices, or their sums."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -349,6 +351,7 @@ def products_of(program: Program, chosen: Libraries, facts: Facts) -> Products:
         facts.kernel_rows,
         facts.kernel_updates,
         facts.kernel_attention,
+        facts.kernel_gathers,
     )
 
 
@@ -376,6 +379,8 @@ def formulation_lines(convolutions: tuple[Convolution, ...], products: Products)
         lines.append(f"softmax, norms and the like, along rows: {products.rows} calls of kernels")
     if products.updates:
         lines.append(f"updates of many arrays: {products.updates} calls of kernels")
+    if products.gathers:
+        lines.append(f"rows at indices, or their sums: {products.gathers} calls of kernels")
     return lines
 
 

@@ -89,6 +89,10 @@ class Gather(Primitive):
         shape = out_shape("gather", *types, numbers, sizes)
         return gather_reference(x, indices, numbers, sizes, out_shape=shape, fill=fill)
 
+    def work(self, types: Sequence[ArrayType], outs: Sequence[ArrayType]) -> float:
+        """Count what is read, not the whole operand."""
+        return super().work(types[1:], outs)
+
     def lower(self, b: Any, x: Any, indices: Any) -> Any:
         """Write StableHLO ``gather``, which clamps; then a select for windows to fill."""
         n = self.dimension_numbers
