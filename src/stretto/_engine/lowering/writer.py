@@ -522,6 +522,8 @@ class Writer:
             return None
         if not multiplies(x.type.dtype, y.type.dtype, out.dtype):
             return None
+        if relu and out.dtype.kind in "iu":
+            return None  # the product alone is a kernel's
         operands = [x, y, *added]
         (base_x, view_x), (base_y, view_y), *others = map(self.lies_in, operands)
         beside = others[0][1] if others else None
