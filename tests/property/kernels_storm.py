@@ -20,7 +20,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.lowering import writer
+from stretto._engine.lowering.products import Geometry
 from tests.property import storms
 
 __all__ = ["Case", "disagreement", "draw_case", "results"]
@@ -204,7 +204,7 @@ def disagreement(case: Case, got: Sequence[np.ndarray], arrays: Sequence[np.ndar
 
 def check(seed: int) -> tuple[str, str, list[np.ndarray]]:
     """Run the case of a seed."""
-    writer.WORTH = 1  # small ones too
+    Geometry.is_quicker = lambda *_: True  # small ones too
     case = draw_case(seed)
     arrays = operands(case)
     got = results(case, arrays)

@@ -13,14 +13,37 @@ A kind is an element's type, 16 times the number of them in a word (0 where ther
 #define WORD(kind) ((kind) >> 4 & 15)
 #define PARTS(kind) ((kind) >> 8)
 #define KIND_OF(type, word, parts) ((type) | (word) << 4 | (parts) << 8)
-#define SIGNS 0x80808080u /* the first bits of four bytes */
 
-typedef int8_t NAME(Bytes) __attribute__((vector_size(LANES), aligned(1), may_alias));
-typedef uint8_t NAME(NaturalBytes) __attribute__((vector_size(LANES), aligned(1), may_alias));
-typedef int8_t NAME(TwoBytes) __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
-typedef uint8_t NAME(TwoNaturalBytes) __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
-typedef int16_t NAME(Halves) __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
-typedef int16_t NAME(Shorts) __attribute__((vector_size(4 * LANES)));
+/* Vectors of words of as many elements, and of pairs of halves of twice as many. GCC 12 converts such
+vectors element by element, which took 8 times as long as the products. */
+#if BYTES == 64
+#define WIDENED(name, p) (Vec)_mm512_cvt##name##_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define WIDENED_HALVES(p) (Vec)_mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)(p)))
+#define PAIRED(name, p) (Vec)_mm512_cvt##name##_epi16(_mm256_loadu_si256((const __m256i *)(p)))
+#define TO_HALVES(p, v) _mm256_storeu_si256((__m256i *)(p), _mm512_cvtepi32_epi16((__m512i)(v)))
+#define TO_BYTES(p, v) _mm_storeu_si128((__m128i *)(p), _mm512_cvtepi32_epi8((__m512i)(v)))
+#elif BYTES == 32
+#define WIDENED(name, p) (Vec)_mm256_cvt##name##_epi32(_mm_loadl_epi64((const __m128i *)(p)))
+#define WIDENED_HALVES(p) (Vec)_mm256_cvtepi16_epi32(_mm_loadu_si128((const __m128i *)(p)))
+#define PAIRED(name, p) (Vec)_mm256_cvt##name##_epi16(_mm_loadu_si128((const __m128i *)(p)))
+#endif
+#if BYTES < 64
+typedef int16_t NAME(Half) __attribute__((may_alias));
+#define TO_HALVES(p, v)                                                                            \
+    for (int i_ = 0; i_ < LANES; i_++)                                                             \
+    ((NAME(Half) *)(p))[i_] = (int16_t)(v)[i_]
+#define TO_BYTES(p, v)                                                                             \
+    for (int i_ = 0; i_ < LANES; i_++)                                                             \
+    ((int8_t *)(p))[i_] = (int8_t)(v)[i_]
+#endif
+#if BYTES < 32
+typedef int8_t NAME(epi8) __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef uint8_t NAME(epu8) __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef int16_t NAME(halves) __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
+#define WIDENED(name, p) (Vec)__builtin_convertvector(*(const NAME(name) *)(p), Places)
+#define WIDENED_HALVES(p) (Vec)__builtin_convertvector(*(const NAME(halves) *)(p), Places)
+#define PAIRED(name, p) ((Vec){0}) /* there are no words */
+#endif
 typedef T NAME(Looser) __attribute__((vector_size(LANES * sizeof(T)), aligned(1), may_alias));
 
 INLINE int NAME(size)(int kind) { return kind == PLAIN ? (int)sizeof(T) : TYPE(kind) == INT16 ? 2 : 1; }
@@ -30,11 +53,7 @@ INLINE int NAME(beside)(int kind) { return PARTS(kind) ? -1 : WORD(kind) ? WORD(
 
 INLINE Vec NAME(widened)(const char *p, const int type)
 {
-    if (type == UINT8)
-        return __builtin_convertvector(*(const NAME(NaturalBytes) *)p, Vec);
-    if (type == INT8)
-        return (Vec)__builtin_convertvector(*(const NAME(Bytes) *)p, Places);
-    return (Vec)__builtin_convertvector(*(const NAME(Halves) *)p, Places);
+    return type == UINT8 ? WIDENED(epu8, p) : type == INT8 ? WIDENED(epi8, p) : WIDENED_HALVES(p);
 }
 
 INLINE Vec NAME(load)(const void *base, int64_t at, int64_t apart, const int kind)
@@ -44,9 +63,7 @@ INLINE Vec NAME(load)(const void *base, int64_t at, int64_t apart, const int kin
     if (kind == PLAIN || (!parts && word * size == 4))
         return *(const NAME(Looser) *)p;
     if (!parts && word == 2)
-        return TYPE(kind) == UINT8
-            ? (Vec)__builtin_convertvector(*(const NAME(TwoNaturalBytes) *)p, NAME(Shorts))
-            : (Vec)__builtin_convertvector(*(const NAME(TwoBytes) *)p, NAME(Shorts));
+        return TYPE(kind) == UINT8 ? PAIRED(epu8, p) : PAIRED(epi8, p);
     const int type = word == 4 ? UINT8 : TYPE(kind);
     Vec v = NAME(widened)(p, type);
     if (word == 2 && type != UINT8)
@@ -75,16 +92,17 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
 {
     if (kind == PLAIN)
         STORE((T *)base + at, v);
-    else if (kind == INT16)
-        *(NAME(Halves) *)((int16_t *)base + at) = __builtin_convertvector((Places)v, NAME(Halves));
-    else
-        *(NAME(Bytes) *)((int8_t *)base + at) = __builtin_convertvector((Places)v, NAME(Bytes));
+    else if (kind == INT16) {
+        TO_HALVES((int16_t *)base + at, v);
+    } else {
+        TO_BYTES((int8_t *)base + at, v);
+    }
 }
 
 /* How many elements a word of this product has: 1 where there are no words. */
-INLINE int NAME(word_of)(int kind, int few)
+INLINE int NAME(word_of)(int kind)
 {
-    return !WITH_PAIRS || kind == PLAIN ? 1 : WITH_QUADS && stretto_quads && kind == INT8 && !few ? 4 : 2;
+    return !WITH_PAIRS || kind == PLAIN ? 1 : WITH_QUADS && stretto_quads && kind == INT8 ? 4 : 2;
 }
 
 INLINE int NAME(word_kind)(int kind, int word, int parts) { return KIND_OF(kind, word, parts); }
