@@ -1,11 +1,11 @@
 """Random products by our kernels, beside NumPy in float64: values, derivatives, members, bits.
 
 ``make kernels-storm ARGS="--minutes 20 --seed 0"``. Each is an einsum of random letters and sizes,
-of floats of 16 to 64 bits or integers of 8 to 32, narrow ones also with results of 32, some operands
-turned, repeated or in a slice of a larger array, with a bias, a residual or a cut at zero behind it,
-alone or for the members of an ensemble. Some hold NaN, infinities and numbers at the ends of the range.
-Values and both derivatives are held to NumPy's; the same program without kernels must agree in what is
-finite. Integers are held to NumPy's of 64 bits, to the bit.
+of floats of 16 to 64 bits or integers of 8 to 32, narrow ones also with results of 32, some
+operands turned, repeated or in a slice of a larger array, with a bias, a residual or a cut at zero
+behind it, alone or for the members of an ensemble. Some hold NaN, infinities and numbers at the
+ends of the range. Values and both derivatives are held to NumPy's; the same program without kernels
+must agree in what is finite. Integers are held to NumPy's of 64 bits, to the bit.
 ``storms`` says how they run.
 """
 

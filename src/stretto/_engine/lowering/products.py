@@ -23,8 +23,8 @@ make them part of other kernels, and of loops that are one (``xla/options``)."""
 
 _NARROW_WORK, _NARROW_DEPTH, _NARROW_SIDE = 1 << 18, 32, 8
 """The multiply-adds, terms of a sum, and rows and columns from which integers narrower than 32 bits
-are a kernel's. XLA adds those up in as many bits, with vectors, where its loops are small: 32³ of int8
-took 0.6 of the kernel's time, 64³ 17 times as long."""
+are a kernel's. XLA adds those up in as many bits, with vectors, where its loops are small: 32³ of
+int8 took it 0.6 of the kernel's time, 64³ 17 times as long."""
 
 _FLAT = 64
 """The fewest terms of a sum times rows or columns, for results of 32 bits: 100,000 x 2 times 2 x 8
@@ -105,7 +105,7 @@ class Geometry(NamedTuple):
             deep = k >= _NARROW_DEPTH and least >= _NARROW_SIDE
             return deep and self.work >= _NARROW_WORK
         if x.itemsize == 4 and least == 1:
-            return False  # XLA takes half of the time for one column, as it moves no less
+            return False  # XLA takes 0.5 to 1 of the time, since words are no fewer
         return self.work >= WORTH and least * k >= _FLAT
 
 
