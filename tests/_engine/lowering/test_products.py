@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto._engine.lowering.products import View, geometry, row_major
+from stretto._engine.lowering.products import Geometry, View, geometry, row_major
 
 
 def by_kernel(x, y, found, shape, added=None):
@@ -125,3 +125,27 @@ def test_axes_of_a_batch_that_do_not_join(axes, is_found):
     shared = (tuple(range(axes)),) * 2
     found = geometry(x, y, ((axes + 1,), (axes,)), shared)
     assert (found is not None) == is_found
+
+
+@pytest.mark.parametrize(
+    ("x", "out", "sizes", "is_kernels"),
+    [
+        ("float32", "float32", (17, 16, 16), True),
+        ("float32", "float32", (16, 16, 16), False),
+        ("int8", "int32", (17, 16, 16), True),
+        ("int8", "int32", (16, 16, 16), False),
+        ("int8", "int32", (1, 3072, 768), True),
+        ("int8", "int32", (100_000, 8, 2), False),
+        ("int8", "int32", (100_000, 4, 4), False),
+        ("int8", "int32", (1000, 1000, 4), True),
+        ("int32", "int32", (1, 3072, 768), False),
+        ("int32", "int32", (2, 3072, 768), True),
+        ("int8", "int8", (64, 64, 64), True),
+        ("int8", "int8", (64, 64, 63), False),
+        ("int16", "int16", (7, 700, 700), False),
+        ("int16", "int16", (1000, 1000, 31), False),
+    ],
+)
+def test_which_products_are_quicker_by_a_kernel(x, out, sizes, is_kernels):
+    found = Geometry(False, sizes, int(np.prod(sizes)))
+    assert found.is_quicker(np.dtype(x), np.dtype(out)) == is_kernels

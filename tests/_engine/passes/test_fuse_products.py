@@ -40,6 +40,10 @@ ALL = {
         lambda x, w: snp.dot(narrow(x), narrow(w), preferred_element_type="float32") + B,
         *((0, 1), False, 1, 0),
     ),
+    "of integers": (
+        lambda x, w: snp.dot(*[v.astype("int8") for v in (x, w)]) + B.astype("int8"),
+        *((0, 1), False, 1, 0),
+    ),
     "sum of two": (lambda x, w: x @ w + x @ (2 * w), (0, 1), False, 1, 1),
 }
 
@@ -90,7 +94,10 @@ NOT = {
     "a number is added": after(lambda y: y + 1),
     "it is cut elsewhere": after(lambda y: snp.where(y <= 1, 0, y)),
     "it is cut to another number": after(lambda y: snp.where(y <= 0, 1, y)),
-    "it is of integers": lambda x, w: x.astype("int32") @ w.astype("int32") + snp.arange(5),
+    "it is of integers that kernels do not multiply": lambda x, w: (
+        snp.dot(x.astype("uint16"), w.astype("uint16"), preferred_element_type="int32")
+        + snp.arange(5)
+    ),
     "it has a precision": lambda x, w: snp.dot(x, w, precision="highest") + B,
     "it is of floats of 8 bits": lambda x, w: (
         snp.dot(*[v.astype("float8_e4m3fn") for v in (x, w)], preferred_element_type="float32") + B

@@ -29,8 +29,28 @@ def multiplies(x: np.dtype, y: np.dtype, out: np.dtype) -> bool:
 
     >>> multiplies(np.dtype(np.float16), np.dtype(np.float16), np.dtype(np.float32))
     True
+    >>> multiplies(np.dtype(np.int8), np.dtype(np.int8), np.dtype(np.int32))
+    True
+    """
+    if x.kind in "iu":
+        return x == y and _adds_up(x, out)
+    return convolves(x, y, out)
+
+
+def convolves(x: np.dtype, y: np.dtype, out: np.dtype) -> bool:
+    """Say whether kernels convolve arrays of these dtypes, with results of another.
+
+    >>> convolves(np.dtype(np.int8), np.dtype(np.int8), np.dtype(np.int32))
+    False
     """
     return x == y and (out == x if x in DTYPES else x in NARROW and out in (x, DTYPES[0]))
+
+
+def _adds_up(x: np.dtype, out: np.dtype) -> bool:
+    """Say whether kernels add up products of integers of a dtype in another."""
+    if out.kind not in "iu" or not x.itemsize <= out.itemsize <= 4:
+        return False
+    return x.name != "uint16" or out.itemsize == 2  # there are words for signed halves alone
 
 
 _LEVELS = {"AVX512": "avx512", "AVX2": "avx2", "NEON": "neon"}

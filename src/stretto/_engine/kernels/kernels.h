@@ -69,6 +69,9 @@ static inline int64_t offset(int axes, const int64_t *sizes, const int64_t *stri
 that are a word for the instruction that multiplies pairs: side by side, apart, or one with a zero. */
 enum { PLAIN, BFLOAT16, FLOAT16, PAIRS, APART, ALONE };
 extern int stretto_pairs; /* whether there is that instruction, and it is to be used */
+/* Of integers, beside PLAIN, which has 32 bits: integers.h. */
+enum { INT8 = 8, UINT8, INT16 };
+extern int stretto_quads; /* whether there is the instruction that multiplies four of 8 bits */
 
 /* A product: C[b,m,n] = sum over k of A[b,m,k] B[b,k,n], and what follows.
 
@@ -87,8 +90,8 @@ typedef struct {
     int64_t added_batch[BATCH_AXES], added_m;
     int relu;               /* whether what is not above zero becomes zero */
     int a_kind, b_kind, c_kind; /* of operands, and of C and what is added */
-    int64_t a_apart, b_apart;   /* of words: between their elements; and whether the last of K has one */
-    int odd;
+    int64_t a_apart, b_apart;   /* of words: between their elements; how many elements they have, and */
+    int word, odd;              /* the last of K, if it is not whole */
 } Product;
 
 /* A convolution of images in the plane, or of many groups of them:
@@ -283,9 +286,10 @@ typedef struct {
     void *out;
 } Gather;
 
-/* The kernels of one level, for float32 and for float64: each returns 0, or -1 where there is no memory. */
+/* The kernels of one level, for float32 and for float64, products also for integers: each returns 0, or
+-1 where there is no memory. */
 typedef struct {
-    int (*product[2])(const XLA_FFI_CallFrame *, const Product *);
+    int (*product[3])(const XLA_FFI_CallFrame *, const Product *);
     int (*convolution[2])(const XLA_FFI_CallFrame *, const Convolution *);
     int (*rows[2])(const XLA_FFI_CallFrame *, const RowProgram *);
     int (*loop[2])(const XLA_FFI_CallFrame *, const Loop *);

@@ -26,6 +26,13 @@
     ((__fp16 *)(p))[l_] = (__fp16)(v)[l_]
 #endif
 
+/* Sums of the products of two halves each, in words. */
+#if BYTES == 64
+#define PAIR_SUMS(x, y) ((Vec)_mm512_madd_epi16((__m512i)(x), (__m512i)(y)))
+#elif BYTES == 32
+#define PAIR_SUMS(x, y) ((Vec)_mm256_madd_epi16((__m256i)(x), (__m256i)(y)))
+#endif
+
 #define JOIN_(a, b, c) a##_##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
 #define NAME(f) JOIN(f, SUFFIX, LEVEL)
@@ -72,10 +79,26 @@
 #undef NATURAL
 #undef LANES
 
+#define T uint32_t
+#define SUFFIX i32
+#define INTEGERS
+#define INTEGER int32_t
+#define NATURAL uint32_t
+#define LANES (BYTES / 4)
+#include "lanes.h"
+#include "product.h"
+#undef T
+#undef SUFFIX
+#undef INTEGERS
+#undef INTEGER
+#undef NATURAL
+#undef LANES
+
 #define LEVEL_NAME_(level) stretto_##level
 #define LEVEL_NAME(level) LEVEL_NAME_(level)
 #define BOTH(f) .f = {JOIN(f, f32, LEVEL), JOIN(f, f64, LEVEL)}
 const Level LEVEL_NAME(LEVEL) = {
-    BOTH(product), BOTH(convolution), BOTH(rows), BOTH(loop), BOTH(attention),
+    .product = {JOIN(product, f32, LEVEL), JOIN(product, f64, LEVEL), JOIN(product, i32, LEVEL)},
+    BOTH(convolution), BOTH(rows), BOTH(loop), BOTH(attention),
     BOTH(attention_gradient), BOTH(update), BOTH(along_axis), BOTH(top_k), BOTH(gather),
 };

@@ -11,10 +11,11 @@
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
-/* Of all levels, the best first. That with bf16 is avx512, whose products multiply pairs. */
-enum { LEVELS = 4 };
-static const char *const names[LEVELS] = {"avx512_bf16", "avx512", "avx2", "neon"};
-int stretto_pairs;
+/* Of all levels, the best first. Those with bf16 and VNNI are avx512, whose products multiply pairs of
+bfloat16 and four of int8. */
+enum { LEVELS = 5 };
+static const char *const names[LEVELS] = {"avx512_bf16", "avx512_vnni", "avx512", "avx2", "neon"};
+int stretto_pairs, stretto_quads;
 
 static const Level *level; /* NULL where this processor has none */
 
@@ -28,7 +29,8 @@ static const Level *level_of(const char *name)
         && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     if (!strcmp(name, "avx2"))
         return avx2 ? &stretto_avx2 : NULL;
-    if (!strcmp(name, "avx512") || (!strcmp(name, "avx512_bf16") && __builtin_cpu_supports("avx512bf16")))
+    int vnni = __builtin_cpu_supports("avx512vnni"), bf16 = vnni && __builtin_cpu_supports("avx512bf16");
+    if (!strcmp(name, names[2]) || (!strcmp(name, names[1]) && vnni) || (!strcmp(name, names[0]) && bf16))
         return avx512 ? &stretto_avx512 : NULL;
 #elif defined(__aarch64__)
     if (!strcmp(name, "neon"))
@@ -85,6 +87,11 @@ static int unwritten(XLA_FFI_CallFrame *frame)
 
 static int kind_of(const XLA_FFI_Buffer *buffer)
 {
+    switch ((int)buffer->dtype) {
+    case XLA_FFI_DataType_S8: return INT8;
+    case XLA_FFI_DataType_U8: return UINT8;
+    case XLA_FFI_DataType_S16: case XLA_FFI_DataType_U16: return INT16;
+    }
     return buffer->dtype == XLA_FFI_DataType_BF16 ? BFLOAT16
         : buffer->dtype == XLA_FFI_DataType_F16   ? FLOAT16 : PLAIN;
 }
@@ -119,7 +126,10 @@ static int product(XLA_FFI_CallFrame *frame)
     p.added = operands == 3 ? args[2]->data : NULL;
     p.a_kind = p.b_kind = kind_of(args[0]);
     p.c_kind = kind_of(out);
-    return level->product[out->dtype == XLA_FFI_DataType_F64](frame, &p);
+    int integers = p.a_kind >= INT8 || out->dtype == XLA_FFI_DataType_S32 || out->dtype == XLA_FFI_DataType_U32;
+    if (p.c_kind == UINT8) /* of sums in as many bits signs do not matter */
+        p.a_kind = p.b_kind = p.c_kind = INT8;
+    return level->product[integers ? 2 : out->dtype == XLA_FFI_DataType_F64](frame, &p);
 }
 
 enum { CONVOLUTION_NUMBERS = 4 + 14 + 3 * CONVOLUTION_AXES + 2 };
@@ -478,6 +488,7 @@ static PyObject *use(PyObject *self, PyObject *args)
     }
     level = found;
     stretto_pairs = !strcmp(name, names[0]);
+    stretto_quads = stretto_pairs || !strcmp(name, names[1]);
     Py_RETURN_NONE;
 }
 
@@ -532,7 +543,7 @@ static int exec(PyObject *module)
 {
     for (int i = LEVELS - 1; i >= 0; i--)
         if (level_of(names[i]))
-            level = level_of(names[i]), stretto_pairs = i == 0;
+            level = level_of(names[i]), stretto_pairs = i == 0, stretto_quads = i <= 1;
     return PyModule_AddIntConstant(module, "REVISION", REVISION);
 }
 

@@ -13,6 +13,7 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
   as a row of tiles is finished. Where the processor multiplies pairs of bfloat16 (`stretto_pairs`), two
   that follow each other along K are packed as a word of T's size, and K counts words: twice the rate.
   That instruction takes numbers below 2^-126 for zeros, as XLA has the others do.
+- Integers are summed modulo 2^32, in words of two or of four where they are narrow: integers.h.
 
 `T`, `LANES`, `ROWS` and `NAME` are those of lanes.h.
 */
@@ -28,8 +29,79 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
 #define BESIDE (1 << 18) /* elements that are summed beside C: what the second cache holds */
 #define AHEAD 10       /* rows of B that are fetched ahead */
 
+/* Do this with the kind as a constant: of all kinds, or of those of rows that are read as they lie. */
+#undef BY_KIND
+#undef BY_ROW
+#undef BY_LAST
+#undef MULTIPLIED
+#undef WITH_PAIRS
+#undef WITH_QUADS
+#define CASE_OF(kind, ...) case kind: { enum { KIND = kind }; __VA_ARGS__; } break;
+#if defined(INTEGERS)
+#define BY_ROW(kind, ...)                                                                          \
+    switch (kind) {                                                                                \
+        CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(INT8, __VA_ARGS__)                                     \
+        CASE_OF(UINT8, __VA_ARGS__) CASE_OF(INT16, __VA_ARGS__)                                    \
+        CASE_OF(KIND_OF(INT8, 2, 0), __VA_ARGS__) CASE_OF(KIND_OF(UINT8, 2, 0), __VA_ARGS__)       \
+        CASE_OF(KIND_OF(INT16, 2, 0), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 0), __VA_ARGS__)       \
+    }
+#define BY_KIND(kind, ...)                                                                         \
+    switch (kind) {                                                                                \
+        CASE_OF(KIND_OF(INT8, 2, 2), __VA_ARGS__) CASE_OF(KIND_OF(UINT8, 2, 2), __VA_ARGS__)       \
+        CASE_OF(KIND_OF(INT16, 2, 2), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 4), __VA_ARGS__)       \
+    default:                                                                                       \
+        BY_ROW(kind, __VA_ARGS__)                                                                  \
+    }
+#define BY_LAST(kind, ...)                                                                         \
+    switch (kind) {                                                                                \
+        CASE_OF(KIND_OF(INT8, 2, 1), __VA_ARGS__) CASE_OF(KIND_OF(UINT8, 2, 1), __VA_ARGS__)       \
+        CASE_OF(KIND_OF(INT16, 2, 1), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 1), __VA_ARGS__)       \
+        CASE_OF(KIND_OF(INT8, 4, 2), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 3), __VA_ARGS__)        \
+    }
+#elif defined(NARROW)
+#define BY_KIND(kind, ...)                                                                         \
+    switch (kind) {                                                                                \
+        CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(BFLOAT16, __VA_ARGS__) CASE_OF(FLOAT16, __VA_ARGS__)   \
+        CASE_OF(PAIRS, __VA_ARGS__) CASE_OF(APART, __VA_ARGS__)                                    \
+    }
+#define BY_ROW BY_KIND
+#define BY_LAST(kind, ...) switch (ALONE) { CASE_OF(ALONE, __VA_ARGS__) }
+#else
+#define BY_KIND(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
+#define BY_ROW BY_KIND
+#define BY_LAST BY_KIND
+#endif
+#if defined(INTEGERS) && defined(PAIR_SUMS)
+#define WITH_PAIRS 1
+#define MULTIPLIED(sum, left, right)                                                               \
+    if (pairs == 2)                                                                                \
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(left), "v"(right));                        \
+    else if (pairs)                                                                                \
+        sum += PAIR_SUMS(left, right);                                                             \
+    else                                                                                           \
+        sum += (left) * (right)
+#elif defined(NARROW) && defined(HAS_PAIRS)
+#define WITH_PAIRS 1
+#define MULTIPLIED(sum, left, right)                                                               \
+    if (pairs)                                                                                     \
+        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(left), "v"(right));                       \
+    else                                                                                           \
+        sum += (left) * (right)
+#else
+#define WITH_PAIRS 0
+#define MULTIPLIED(sum, left, right) sum += (left) * (right)
+#endif
+#if defined(INTEGERS) && defined(HAS_PAIRS)
+#define WITH_QUADS 1
+#else
+#define WITH_QUADS 0
+#endif
+
 /* Elements of any kind: `at` and `apart` count them as they lie. */
 
+#if defined(INTEGERS)
+#include "integers.h"
+#else
 #if defined(NARROW)
 typedef uint16_t NAME(Halves) __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
 typedef T NAME(Looser) __attribute__((vector_size(LANES * sizeof(T)), aligned(2), may_alias));
@@ -85,37 +157,32 @@ INLINE void NAME(store)(void *base, int64_t at, Vec v, const int kind)
         STORE((T *)base + at, v);
 }
 
-/* Do this with the kind as a constant. */
-#undef BY_KIND
-#undef MULTIPLIED
-#undef WITH_PAIRS
-#define CASE_OF(kind, ...) case kind: { enum { KIND = kind }; __VA_ARGS__; } break;
-#if defined(NARROW)
-#define BY_KIND(kind, ...)                                                                         \
-    switch (kind) {                                                                                \
-        CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(BFLOAT16, __VA_ARGS__) CASE_OF(FLOAT16, __VA_ARGS__)   \
-        CASE_OF(PAIRS, __VA_ARGS__) CASE_OF(APART, __VA_ARGS__)                                    \
-    }
-#else
-#define BY_KIND(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
-#endif
-#if defined(NARROW) && defined(HAS_PAIRS)
-#define WITH_PAIRS 1
-#define MULTIPLIED(sum, left, right)                                                               \
-    if (pairs)                                                                                     \
-        __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(left), "v"(right));                       \
-    else                                                                                           \
-        sum += (left) * (right)
-#else
-#define WITH_PAIRS 0
-#define MULTIPLIED(sum, left, right) sum += (left) * (right)
+INLINE int NAME(size)(int kind) { return kind == PLAIN ? (int)sizeof(T) : 2; }
+
+/* The elements that lie side by side in a word, or -1 where they lie apart. */
+INLINE int NAME(beside)(int kind) { return kind >= APART ? -1 : 1 + (kind == PAIRS); }
+
+/* How many elements a word of this product has; kinds of words, of which so many lie apart, and of
+the last one; and that of an element. */
+INLINE int NAME(word_of)(int kind)
+{
+    return 1 + (WITH_PAIRS && stretto_pairs && kind == BFLOAT16);
+}
+
+INLINE int NAME(word_kind)(int kind, int word, int parts) { return parts ? APART : PAIRS; }
+INLINE int NAME(last_kind)(int kind, int odd) { return ALONE; }
+INLINE int NAME(element_kind)(int kind) { return kind == PAIRS ? BFLOAT16 : kind; }
 #endif
 
 /* Where an element lies. */
 INLINE const void *NAME(place)(const void *base, int64_t at, int kind)
 {
-    return (const char *)base + at * (kind == PLAIN ? (int64_t)sizeof(T) : 2);
+    return (const char *)base + at * NAME(size)(kind);
 }
+
+/* Of words of four: the first bits, and so what is added to each element of A. */
+#undef SIGNS
+#define SIGNS ((Naturals){0} + 0x80808080u)
 
 /* One tile */
 
@@ -123,7 +190,7 @@ INLINE void NAME(tile)(
     const int rows, const int vectors, const int pairs, const T *a, int64_t a_m, int64_t a_k, const T *b,
     int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
 {
-    Vec sum[ROWS][3];
+    Vec sum[ROWS][3], more[3] = {{0}};
 UNROLL
     for (int i = 0; i < rows; i++)
 UNROLL
@@ -137,6 +204,13 @@ UNROLL
             __builtin_prefetch(b + AHEAD * b_k + j * LANES);
         }
         __builtin_prefetch(a + 32 * a_k);
+        if (pairs == 2) {
+            Vec left = (Vec)SIGNS;
+UNROLL
+            for (int j = 0; j < vectors; j++) {
+                MULTIPLIED(more[j], left, right[j]);
+            }
+        }
 UNROLL
         for (int i = 0; i < rows; i++) {
             Vec left = a[i * a_m] - (Vec){0};
@@ -153,6 +227,8 @@ UNROLL
 UNROLL
         for (int j = 0; j < vectors; j++) {
             T *at = c + i * c_m + j * LANES;
+            if (pairs == 2)
+                sum[i][j] -= more[j];
             if (add)
                 sum[i][j] += LOAD(at);
             STORE(at, sum[i][j]);
@@ -171,7 +247,9 @@ UNROLL
 
 #define TILE(r, v)                                                                                 \
     case 8 * (r) + (v):                                                                            \
-        if (WITH_PAIRS && packed == 2)                                                             \
+        if (WITH_QUADS && packed == 3)                                                             \
+            NAME(tile)(r, v, 2, a, 1, ROWS, b, b_k, k, c, c_m, add);                               \
+        else if (WITH_PAIRS && packed == 2)                                                        \
             NAME(tile)(r, v, 1, a, 1, ROWS, b, b_k, k, c, c_m, add);                               \
         else if (packed)                                                                           \
             NAME(tile)(r, v, 0, a, 1, ROWS, b, b_k, k, c, c_m, add);                               \
@@ -179,7 +257,7 @@ UNROLL
             NAME(tile)(r, v, 0, a, a_m, a_k, b, b_k, k, c, c_m, add);                              \
         return;
 
-/* `packed`: whether A is; 2 where both sides are words. */
+/* `packed`: whether A is; 2 where both sides are words of two, 3 where they are of four. */
 static __attribute__((noinline)) void NAME(tile_of)(
     int rows, int vectors, int packed, const T *a, int64_t a_m, int64_t a_k, const T *b,
     int64_t b_k, int64_t k, T *c, int64_t c_m, int add)
@@ -236,7 +314,7 @@ INLINE void NAME(turn)(
 #else
     for (int64_t l = 0; l < LANES; l++)
         for (int64_t j = 0; j < LANES; j++)
-            to[l * to_stride + j] = NAME(one)(from, at + j * stride + l * (1 + (kind == PAIRS)), 1, kind);
+            to[l * to_stride + j] = NAME(one)(from, at + j * stride + l * NAME(beside)(kind), 1, kind);
 #endif
 }
 
@@ -271,7 +349,7 @@ INLINE void NAME(pack_rows)(
     T *out)
 {
     int64_t l = 0;
-    if (kind < APART && a_k == 1 + (kind == PAIRS) && rows >= ROWS)
+    if (a_k == NAME(beside)(kind) && rows >= ROWS)
         for (; l + LANES <= k; l += LANES)
             NAME(turn_rows)(a, l * a_k, a_m, kind, out + l * ROWS);
     else if (a_m == 1 && rows >= ROWS && kind == PLAIN)
@@ -310,9 +388,9 @@ INLINE void NAME(pack_columns)(
             NAME(copy_rows)(b, b_k, apart, kind, k, 1, out);
         return;
     }
-    int64_t along = kind < APART && b_k == 1 + (kind == PAIRS), l0 = 0, deep = k / LANES * LANES;
+    int64_t along = b_k == NAME(beside)(kind), l0 = 0, deep = k / LANES * LANES;
     int64_t turned = along && columns >= LANES ? columns : 0; /* the last in part once more */
-    if (b_n == 1 && b_k > 0) /* columns past the last are those of the next rows, and in vain */
+    if (b_n == 1 && b_k > 0 && NAME(beside)(kind) < 2) /* columns past the last are those of the next rows, and in vain */
         for (; l0 < k - (width - columns + b_k - 1) / b_k; l0++)
             for (int j = 0; j < vectors; j++)
                 STORE(out + l0 * width + j * LANES, NAME(load)(b, l0 * b_k + j * LANES, apart, kind));
@@ -335,7 +413,7 @@ static inline int NAME(next)(int64_t columns)
     return vectors == 4 ? 2 : vectors < 3 ? (int)vectors : 3;
 }
 
-/* `odd`: whether the last word of K has one element. */
+/* `odd`: how many elements the last word of K has, if it is not whole. */
 static void NAME(pack_tiles)(
     const void *b, int64_t b_k, int64_t b_n, int64_t apart, int kind, int odd, int64_t columns, int64_t k,
     T *out)
@@ -344,10 +422,12 @@ static void NAME(pack_tiles)(
         int vectors = NAME(next)(columns - j);
         int64_t wide = (int64_t)vectors * LANES, some = least(columns - j, wide);
         const void *first = NAME(place)(b, j * b_n, kind);
-        BY_KIND(kind, NAME(pack_columns)(first, b_k, b_n, apart, KIND, some, k - odd, vectors, out + j * k));
-        if (odd)
-            NAME(pack_columns)(NAME(place)(first, (k - 1) * b_k, kind), 0, b_n, 0, ALONE, some, 1, vectors,
-                                  out + j * k + (k - 1) * wide);
+        BY_KIND(kind, NAME(pack_columns)(first, b_k, b_n, apart, KIND, some, k - !!odd, vectors, out + j * k));
+        if (odd) {
+            const void *last = NAME(place)(first, (k - 1) * b_k, kind);
+            T *end = out + j * k + (k - 1) * wide;
+            BY_LAST(NAME(last_kind)(kind, odd), NAME(pack_columns)(last, 0, b_n, apart, KIND, some, 1, vectors, end));
+        }
         j += wide;
     }
 }
@@ -371,7 +451,7 @@ INLINE void NAME(finish_as)(
     const Product *p, const T *c, int64_t c_m, void *out, const void *added, int64_t rows,
     int64_t columns, const int kind)
 {
-    const size_t size = kind == PLAIN ? sizeof(T) : 2;
+    const size_t size = (size_t)NAME(size)(kind);
     int64_t whole = columns / LANES * LANES, rest = columns - whole;
     for (int64_t i = 0; i < rows; i++, c += c_m) {
         for (int64_t j = 0; j < whole; j += LANES)
@@ -398,7 +478,7 @@ static void NAME(finish)(
     void *out = (void *)NAME(place)(p->c, offset(BATCH_AXES, p->batch, p->c_batch, pair) + i * p->c_m + j, p->c_kind);
     const void *added = p->added
         ? NAME(place)(p->added, offset(BATCH_AXES, p->batch, p->added_batch, pair) + i * p->added_m + j, p->c_kind) : NULL;
-    BY_KIND(p->c_kind, NAME(finish_as)(p, c, c_m, out, added, rows, columns, KIND));
+    BY_ROW(p->c_kind, NAME(finish_as)(p, c, c_m, out, added, rows, columns, KIND));
 }
 
 /* Tasks */
@@ -424,18 +504,23 @@ static int64_t NAME(panel)(const Plan *plan, int64_t part)
 
 static void NAME(pack_a)(const Product *p, int64_t first, int64_t rows, int64_t k, int last, T *out)
 {
-    int odd = p->odd && last;
+    int odd = last ? p->odd : 0;
     const void *a = NAME(place)(p->a, first, p->a_kind);
-    BY_KIND(p->a_kind, NAME(pack_rows)(a, p->a_m, p->a_k, p->a_apart, KIND, rows, k - odd, out));
+    BY_KIND(p->a_kind, NAME(pack_rows)(a, p->a_m, p->a_k, p->a_apart, KIND, rows, k - !!odd, out));
     if (odd)
-        NAME(pack_rows)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, 0, ALONE, rows, 1,
-                        out + (k - 1) * ROWS);
+        BY_LAST(NAME(last_kind)(p->a_kind, odd),
+                NAME(pack_rows)(NAME(place)(a, (k - 1) * p->a_k, p->a_kind), p->a_m, 0, p->a_apart, KIND,
+                                rows, 1, out + (k - 1) * ROWS));
+#if WITH_QUADS
+    for (int64_t i = 0; WORD(p->a_kind) == 4 && i < k * ROWS; i++)
+        out[i] ^= 0x80808080u;
+#endif
 }
 
 static void NAME(pack_b)(const Product *p, int64_t first, int64_t columns, int64_t k, int last, T *out)
 {
     NAME(pack_tiles)(NAME(place)(p->b, first, p->b_kind), p->b_k, p->b_n, p->b_apart, p->b_kind,
-                        p->odd && last, columns, k, out);
+                        last ? p->odd : 0, columns, k, out);
 }
 
 /* Of A, packed: part by part of K, and in each by tiles of rows; of B by tiles of columns. */
@@ -489,7 +574,7 @@ static void NAME(task)(void *work, int64_t index)
         c = stretto_scratch(SLOT_C, (size_t)((c_tile ? up(rows, ROWS) : ROWS) * c_m) * sizeof(T));
     }
     int64_t a_tiles = (p->m + ROWS - 1) / ROWS;
-    int packed = plan->a_in_place ? 0 : p->a_kind < PAIRS ? 1 : 2;
+    int packed = plan->a_in_place ? 0 : p->word == 4 ? 3 : p->word == 2 ? 2 : 1;
     T *own_a = plan->a || plan->a_in_place
         ? NULL : stretto_scratch(SLOT_A, (size_t)(ROWS * plan->depth) * sizeof(T));
     T *own_b = plan->b ? NULL
@@ -545,47 +630,76 @@ static void NAME(task)(void *work, int64_t index)
     }
 }
 
-/* A few rows times columns that lie along K, as many at once as there are registers for */
+/* A few rows times columns that lie along K, as many at once as there are registers for: where any of
+these loops is not unrolled, GCC keeps the sums on the stack. */
 
 #define STRIP (ROWS == 4 ? 3 : 4)
+
+INLINE T NAME(added_up)(Vec sum)
+{
+#if defined(INTEGERS) && BYTES == 64
+    __m256i half = _mm256_add_epi32(_mm512_castsi512_si256((__m512i)sum), _mm512_extracti64x4_epi64((__m512i)sum, 1));
+    __m128i some = _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    some = _mm_add_epi32(some, _mm_shuffle_epi32(some, 0x4e)); /* in registers: rows of bytes are short */
+    return (T)_mm_cvtsi128_si32(_mm_add_epi32(some, _mm_shuffle_epi32(some, 0xb1)));
+#else
+    T total[LANES];
+    STORE(total, sum);
+    for (int step = LANES / 2; step; step /= 2)
+        for (int s = 0; s < step; s++)
+            total[s] += total[s + step];
+    return total[0];
+#endif
+}
 
 INLINE void NAME(along)(
     const int rows, const int columns, const int kind, const void *a, int64_t a_m, const void *b,
     int64_t b_n, int64_t k, T *c, int64_t c_m)
 {
-    const int pairs = kind == PAIRS, step = pairs ? 2 * LANES : LANES;
-    Vec sum[4][4];
+    const int word = NAME(beside)(kind), pairs = word / 2, step = word * LANES;
+    Vec sum[4][4], more[4] = {{0}};
     T rest[4][4];
+UNROLL
     for (int i = 0; i < rows; i++)
+UNROLL
         for (int j = 0; j < columns; j++)
             sum[i][j] = (Vec){0}, rest[i][j] = 0;
     int64_t l = 0;
     for (; l + step <= k; l += step) {
         Vec right[4];
+UNROLL
         for (int j = 0; j < columns; j++) {
             __builtin_prefetch(NAME(place)(b, (j + columns) * b_n + l, kind));
             right[j] = NAME(load)(b, j * b_n + l, 0, kind);
+            if (pairs == 2) {
+                MULTIPLIED(more[j], (Vec)SIGNS, right[j]);
+            }
         }
+UNROLL
         for (int i = 0; i < rows; i++) {
             Vec left = NAME(load)(a, i * a_m + l, 0, kind);
+            if (pairs == 2)
+                left = (Vec)((Naturals)left ^ SIGNS);
+UNROLL
             for (int j = 0; j < columns; j++) {
                 MULTIPLIED(sum[i][j], left, right[j]);
             }
         }
     }
-    const int alone = pairs ? BFLOAT16 : kind;
+    const int alone = NAME(element_kind)(kind);
     for (; l < k; l++)
+UNROLL
         for (int i = 0; i < rows; i++)
+UNROLL
             for (int j = 0; j < columns; j++)
                 rest[i][j] += NAME(one)(a, i * a_m + l, 0, alone) * NAME(one)(b, j * b_n + l, 0, alone);
+UNROLL
     for (int i = 0; i < rows; i++)
+UNROLL
         for (int j = 0; j < columns; j++) {
-            T total[LANES];
-            STORE(total, sum[i][j]);
-            for (int step = LANES / 2; step; step /= 2)
-                for (int s = 0; s < step; s++)
-                    total[s] += total[s + step];
-            c[i * c_m + j] = total[0] + rest[i][j];
+            if (pairs == 2)
+                sum[i][j] -= more[j];
+            c[i * c_m + j] = NAME(added_up)(sum[i][j]) + rest[i][j];
         }
 }
 
@@ -603,7 +717,7 @@ static void NAME(few_rows)(
     case 8 * (r) + (v):                                                                            \
         NAME(along)(r, v, KIND, left, p->a_m, right, p->b_n, p->k, to, c_m);                       \
         break;
-            BY_KIND(p->a_kind, switch (8 * high + wide) {
+            BY_ROW(p->a_kind, switch (8 * high + wide) {
                 ALONG(1, 1) ALONG(1, STRIP) ALONG(2, 1) ALONG(2, STRIP)
                 ALONG(3, 1) ALONG(3, STRIP) ALONG(4, 1) ALONG(4, STRIP)
             })
@@ -661,7 +775,7 @@ static void NAME(thin)(
     case 16 * (r) + (d):                                                                           \
         NAME(along_rows)(r, d, KIND, left, p->a_m, p->a_k, right, p->b_k, columns, c, c_m, l > 0); \
         break;
-        BY_KIND(p->a_kind, switch (16 * p->m + deep) {
+        BY_ROW(p->a_kind, switch (16 * p->m + deep) {
             THIN(1, 1) THIN(2, 1) THIN(3, 1) THIN(1, 8) THIN(2, 8) THIN(3, 8)
         })
     }
@@ -714,11 +828,14 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
     Product words = *p;
     int few = p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1);
     plan.thin = !few && p->m <= 3 && p->b_n == 1 && p->k;
-    if (WITH_PAIRS && stretto_pairs && p->a_kind == BFLOAT16 && !plan.thin && p->k > 1) {
-        words.a_kind = p->a_k == 1 ? PAIRS : APART, words.b_kind = p->b_k == 1 ? PAIRS : APART;
+    int word = plan.thin || p->k <= 1 ? 1 : NAME(word_of)(p->a_kind);
+    if (word > 1) {
+        words.word = word;
+        words.a_kind = NAME(word_kind)(p->a_kind, word, p->a_k == 1 ? 0 : word);
+        words.b_kind = NAME(word_kind)(p->b_kind, word, p->b_k == 1 ? 0 : word);
         words.a_apart = p->a_k, words.b_apart = p->b_k;
         if (!few)
-            words.a_k *= 2, words.b_k *= 2, words.odd = p->k % 2, words.k = (p->k + 1) / 2;
+            words.a_k *= word, words.b_k *= word, words.odd = (int)(p->k % word), words.k = (p->k + word - 1) / word;
         plan.p = p = &words;
     }
     if (few || plan.thin) {

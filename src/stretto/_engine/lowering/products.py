@@ -11,6 +11,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 TARGET = "stretto_product"
 """The name of the kernel."""
 
@@ -18,6 +20,15 @@ WORTH = (1 << 12) + 1
 """The multiply-adds of a pair of matrices from which a kernel is called, however many pairs there
 are, so that members are computed alike on one device and on several. Fewer are XLA's, which may
 make them part of other kernels, and of loops that are one (``xla/options``)."""
+
+_NARROW_WORK, _NARROW_DEPTH, _NARROW_SIDE = 1 << 18, 32, 8
+"""The multiply-adds, terms of a sum, and rows and columns from which integers narrower than 32 bits
+are a kernel's. XLA adds those up in as many bits, with vectors, where its loops are small: 32³ of
+int8 took it 0.6 of the kernel's time, 64³ 17 times as long."""
+
+_FLAT = 64
+"""The fewest terms of a sum times rows or columns, for results of 32 bits: 100,000 x 2 times 2 x 8
+took the kernel 3 times as long as XLA, and 1,000 x 4 times 4 x 1,000 a fifth."""
 
 _BATCH_AXES = 3
 
@@ -83,6 +94,19 @@ class Geometry(NamedTuple):
     """What is passed to the kernel, in the order that it expects."""
     work: int
     """Multiply-adds of one pair of matrices: a member is computed alike, however many there are."""
+
+    def is_quicker(self, x: np.dtype, out: np.dtype) -> bool:
+        """Say whether a kernel is quicker than XLA at products of such operands and results."""
+        if out.kind not in "iu":
+            return self.work >= WORTH
+        m, n, k = self.numbers[:3]
+        least = min(m, n)
+        if out.itemsize < 4:
+            deep = k >= _NARROW_DEPTH and least >= _NARROW_SIDE
+            return deep and self.work >= _NARROW_WORK
+        if x.itemsize == 4 and least == 1:
+            return False  # XLA takes 0.5 to 1 of the time, since words are no fewer
+        return self.work >= WORTH and least * k >= _FLAT
 
 
 def geometry(

@@ -18,7 +18,7 @@ from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import ArrayType, array_type, bytes_of, kind_of
 from stretto._engine.kernels import multiplies
 from stretto._engine.lowering import attention, convolutions, gathers
-from stretto._engine.lowering.products import TARGET, WORTH, View, geometry, row_major
+from stretto._engine.lowering.products import TARGET, View, geometry, row_major
 from stretto._engine.lowering.text import (
     TOKEN,
     Decided,
@@ -522,11 +522,13 @@ class Writer:
             return None
         if not multiplies(x.type.dtype, y.type.dtype, out.dtype):
             return None
+        if relu and out.dtype.kind in "iu":
+            return None  # the product alone is a kernel's
         operands = [x, y, *added]
         (base_x, view_x), (base_y, view_y), *others = map(self.lies_in, operands)
         beside = others[0][1] if others else None
         found = geometry(view_x, view_y, summed, shared, order, beside, relu)
-        if found is None or found.work < WORTH:
+        if found is None or not found.is_quicker(x.type.dtype, out.dtype):
             return None
         bases = [base_y, base_x] if found.swapped else [base_x, base_y]
         bases += [base for base, _ in others]

@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.kernels import NARROW, kernels, multiplies
+from stretto._engine.kernels import NARROW, convolves, kernels
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
@@ -64,7 +64,7 @@ def suits_kernel(op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType) -> boo
     (_, _, *spatial), (_, features, *window) = op.dims[:2]
     if lhs.ndim not in (3, 4) or not lhs.size or op.precision is not None:
         return False
-    if not multiplies(lhs.dtype, rhs.dtype, out.dtype):
+    if not convolves(lhs.dtype, rhs.dtype, out.dtype):
         return False
     row = spatial[0] if lhs.shape[spatial[-1]] == 1 else spatial[-1]
     if lhs.shape[row] > 1 and math.prod(lhs.shape[row + 1 :]) > 1:
