@@ -513,8 +513,8 @@ def test_sizes_of_programs_that_are_one_call(elements, alone):
     assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
 
 
-@pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (131073, 1)])
-def test_curves_are_one_call_whatever_their_size(elements, alone):
+@pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (131073, 0)])
+def test_sizes_of_programs_with_a_curve_that_are_one_call(elements, alone):
     program = fuse_alone(prepare(make_graph(snp.tanh)(np.ones(elements, np.float32))))
     assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
 

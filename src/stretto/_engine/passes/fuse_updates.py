@@ -124,7 +124,7 @@ def _alone(program: Program) -> Program:
     if any([any(map(is_size, t.shape)) for t in types]) or len(program.equations) > _MOST_ALONE[0]:
         return program
     small = sum([t.size for t in types]) <= _MOST_ALONE[1]
-    if not _has_curves(program) and not (small and _is_exact(program)):
+    if not small or not (_has_curves(program) or _is_exact(program)):
         return program
     fused = _fused(program, everything=True)
     is_all = all([isinstance(e.primitive, (FusedUpdates, *_AS_IT_LIES)) for e in fused.equations])
