@@ -14,7 +14,7 @@ from stretto._engine.passes.fuse_rows import fuse_rows
 from stretto._engine.passes.prepare import prepare
 
 F = nn.functional
-SHAPE = 6, 20, 7, 5
+SHAPE = 8, 20, 7, 5
 
 
 def normalized(x, w, b):
@@ -101,6 +101,14 @@ def test_is_one_call_and_its_gradients_another(name):
     assert calls(f, *args) == 1
     both = lambda *args: st.vjp(f, *args)[1](f(*args))
     assert calls(both, *args) in (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "found"),
+    [((16, 20, 4, 4), 1), ((15, 20, 4, 4), 0), ((32, 20, 3, 5), 0), ((16, 15, 4, 4), 0)],
+)
+def test_from_which_sizes_on(shape, found):
+    assert calls(normalized, *drawn(shape, "float32")) == found
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

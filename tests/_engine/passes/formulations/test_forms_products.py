@@ -275,7 +275,8 @@ def test_a_chunk_divides_the_members(size, item, chunk):
     [
         ({}, np.float32, True, True, True),
         ({}, np.float64, True, True, True),
-        ({}, np.int32, True, True, False),
+        ({}, np.int32, True, True, True),
+        ({}, np.int64, True, True, False),
         ({}, np.float32, False, True, False),
         ({}, np.float32, True, False, False),
         ({"precision": "highest"}, np.float32, True, True, False),
@@ -283,7 +284,7 @@ def test_a_chunk_divides_the_members(size, item, chunk):
     ],
 )
 def test_what_a_kernel_computes(monkeypatch, changes, dtype, there, on, taken):
-    """Floats with the usual precision, where there are kernels and nobody turned them off."""
+    """Numbers with the usual precision, where there are kernels and nobody turned them off."""
     op = SimpleNamespace(**{"precision": None, "preferred": None, **changes})
     monkeypatch.setattr(products, "kernels", object() if there else None)
     with st.config(kernels=on):
