@@ -69,7 +69,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm gather-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm gather-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-planner bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -110,6 +110,7 @@ help:
 	@echo "make bench-merging  stretto merge beside mergekit, PyTorch and PEFT"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
+	@echo "make bench-planner  the planner's choices beside the measured best, on random products and convolutions"
 	@echo "make bench-export-steps  exported networks, layers and training steps: how far off they are"
 	@echo "make bench-export  exported models beside PyTorch's own: nodes, bytes, time; needs onnxruntime"
 	@echo "make parity compare every layer and function of nn with PyTorch's, numbers and gradients"
@@ -248,6 +249,9 @@ bench-devices: $(INSTALLED) $(BENCH_INSTALLED)
 
 bench-models: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.networks --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)
+
+bench-planner: $(INSTALLED)
+	$(BIN)/python -m benchmarks.planner $(ARGS)
 
 bench-export: $(INSTALLED) $(BENCH_INSTALLED)
 	$(BIN)/python -m benchmarks.export --peer-python $(BENCH_VENV)/$(SCRIPTS)/python $(ARGS)

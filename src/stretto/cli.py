@@ -40,6 +40,15 @@ Inputs are .npy files, in order or by name (--input x=x.npy), or a
 """
 
 
+_TUNE = """
+Measures what products, copies, new memory and the steps of loops take on this machine, in some
+seconds, and keeps it in the user's cache directory, by processor. STRETTO_TUNED=1, or
+stretto.config.tuned = True, makes estimates go by it, and not by the table that comes with the
+package; st.Ensemble.explain says which they go by. Results differ by rounding at most. Nothing else
+should run meanwhile.
+"""
+
+
 _EXPORT = """
 Writes an artifact, which stretto.export.program(...).save wrote, as an ONNX model. A file of
 parameters, as stretto.save and Ensemble.save write it, has no program: load it into the model, in
@@ -156,6 +165,13 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--opset", type=_positive, default=26, help="the version of the operators")
     export.set_defaults(run=_of("stretto.export.commands", "write"))
     _add_merge(commands)
+    tune = commands.add_parser(
+        "tune",
+        help="measure this machine, for the estimates by which forms of ensembles are chosen",
+        description=_TUNE,
+        allow_abbrev=False,
+    )
+    tune.set_defaults(run=_of("stretto.tune_command"))
     info = commands.add_parser(
         "info",
         help="print versions, platform, devices and settings, for reports of faults",

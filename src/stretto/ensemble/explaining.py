@@ -89,7 +89,7 @@ def explain_run(
         predicted or peak_bytes(traced.program),
         chunk_size,
         plan,
-        cost.CPU.name,
+        cost.current().name,
         # The ensemble keeps its weights, so nothing can be donated.
         dataclasses.replace(explain.explain_jitted(jitted, tuple(args), {}), donations=()),
     )

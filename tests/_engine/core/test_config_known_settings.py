@@ -58,6 +58,7 @@ SHAPING = {
     "check_static_indices": (False, True),
     "default_prng_impl": ("threefry2x32", "rbg"),
     "plan": ("auto", "in turn"),
+    "tuned": (False, True),
     "memory_budget": (0, 1 << 20),
     "simplify": (True, False),
     "stable_forms": (True, False),

@@ -1,10 +1,13 @@
 """The costs of a machine: units, limits of the caches, and what must grow with what."""
 
+import json
 import os
 
 import pytest
 
-from stretto._engine.core.cost import CPU, TABLES
+import stretto as st
+from stretto._engine.core import cost
+from stretto._engine.core.cost import CPU, SCALED, TABLES, scaled
 from stretto._engine.core.machine import Kind, cores, kind
 
 SIZES = [1.0, 1e3, CPU.near_bytes, CPU.near_bytes + 1, CPU.shared_bytes, CPU.shared_bytes + 1,
@@ -114,3 +117,100 @@ def test_what_is_not_vectorized_takes_as_long_on_arm():
     assert different == {"name", "products", "vectors"}
     assert arm.products < measured.products
     assert arm.vectors > measured.vectors
+
+
+# What was measured on this machine
+
+TIMES = {"products": 2.0, "copies": 0.5, "fresh": 4.0, "overheads": 3.0}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty cache directory, of which nothing was read."""
+    monkeypatch.setenv("STRETTO_CACHE_DIR", str(tmp_path))
+    cost.kept.cache_clear()
+    yield tmp_path / "costs"
+    cost.kept.cache_clear()
+
+
+def test_what_is_measured_scales_what_it_says_and_nothing_else():
+    machine = scaled(CPU, TIMES)
+    assert machine.product(1e6, 0.5) == pytest.approx(2 * CPU.product(1e6, 0.5))
+    assert machine.moving(1e6) == pytest.approx(CPU.moving(1e6) / 2)
+    assert machine.passing(1e8) == pytest.approx(CPU.passing(1e8) / 2)
+    assert machine.fresh == 4 * CPU.fresh
+    assert (machine.turn, machine.joint) == (3 * CPU.turn, 3 * CPU.joint)
+    changed = {name for names in SCALED.values() for name in names} | {"name"}
+    for name in CPU._fields:
+        assert (getattr(machine, name) != getattr(CPU, name)) is (name in changed)
+    assert machine.name.endswith("tuned on this machine")
+    same = scaled(CPU, dict.fromkeys(SCALED, 1.0))
+    assert same._replace(name=CPU.name) == pytest.approx(CPU)
+
+
+def test_what_is_kept_is_what_is_read(folder):
+    assert cost.kept() is None
+    path = cost.keep(TIMES)
+    assert [str(file) for file in folder.iterdir()] == [path]
+    assert cost.kept() == scaled(CPU, TIMES)
+    assert cost.current() is CPU  # unless it is asked for
+    with st.config(tuned=True):
+        assert cost.current() == scaled(CPU, TIMES)
+
+
+def test_each_processor_has_a_file_of_its_own(folder, monkeypatch):
+    path = cost.tuned_path()
+    for name, value in (("processor", "another"), ("cores", 99), ("LEVEL", "another")):
+        with monkeypatch.context() as changed:
+            changed.setattr(cost, name, value if name == "LEVEL" else lambda value=value: value)
+            assert cost.tuned_path() != path
+    assert cost.tuned_path() == path
+
+
+DAMAGED = {
+    "empty": "",
+    "not JSON": "{",
+    "another value": "[1, 2]",
+    "code": "__import__('os').system('false')",
+    "one is missing": json.dumps({"products": 1.0, "copies": 1.0, "fresh": 1.0}),
+    "no number": json.dumps(TIMES | {"fresh": "much"}),
+    "nothing": json.dumps(TIMES | {"fresh": None}),
+    "not a number": json.dumps(TIMES | {"fresh": float("nan")}),
+    "infinite": json.dumps(TIMES | {"fresh": float("inf")}),
+    "negative": json.dumps(TIMES | {"fresh": -1.0}),
+    "zero": json.dumps(TIMES | {"fresh": 0.0}),
+    "too far from the table": json.dumps(TIMES | {"fresh": 31.0}),
+    "too near nothing": json.dumps(TIMES | {"fresh": 0.03}),
+    "no float": json.dumps(TIMES)[:-4] + "1" + "0" * 400 + "}",
+    "deep": "[" * 4000,
+    "large": json.dumps(TIMES) + " " * 5000,
+}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_damaged_files_count_for_nothing(folder, what):
+    path = cost.keep(TIMES)
+    assert cost.kept() is not None
+    with open(path, "w") as file:
+        file.write(DAMAGED[what])
+    cost.kept.cache_clear()
+    with st.config(tuned=True):
+        assert cost.current() is CPU
+
+
+def test_what_is_no_file_counts_for_nothing(folder):
+    path = cost.keep(TIMES)
+    os.rename(path, f"{path}.elsewhere")
+    for make in (os.mkdir, lambda path: os.symlink(f"{path}.elsewhere", path)):
+        cost.kept.cache_clear()
+        make(path)
+        with st.config(tuned=True):
+            assert cost.current() is CPU
+        (os.rmdir if os.path.isdir(path) else os.remove)(path)
+
+
+def test_nothing_is_kept_where_there_is_no_folder(monkeypatch):
+    monkeypatch.setattr(cost, "cache_directory", lambda: None)
+    cost.kept.cache_clear()
+    assert cost.keep(TIMES) is None and cost.kept() is None
+    cost.kept.cache_clear()

@@ -74,6 +74,13 @@ SETTINGS: dict[str, Setting] = {
         "the formulation of what vmap maps inside jit: auto, the fastest by estimate for each "
         "operation; measure, the fastest of the others as measured when it is first needed",
     ),
+    "tuned": Setting(
+        False,
+        _BOOL,
+        True,
+        "estimates go by what the command stretto tune measured on this machine, if it did, and "
+        "not by the table for its kind of processor; the last bits may depend on that",
+    ),
     "memory_budget": Setting(
         0, (), True, "the bytes that chunk_size='auto' stays within; 0: half of what is free"
     ),

@@ -5,13 +5,28 @@ this machine's. One was measured, on cores with 512-bit vectors (``benchmarks/RE
 the others are derived from it, each with its reasons. The choices depend only on the ratios between
 the figures, which vary less between machines than the figures do. Results never depend on a table
 by more than the rounding of sums in another order.
+
+``stretto tune`` measures this machine, and keeps how many times as long as by the table each kind
+of work takes, by processor, in the folder ``costs`` of the user's cache directory. With the setting
+``tuned`` the planner goes by the table so scaled. The file is read as numbers, each of which has to
+be between bounds; one that is damaged or makes no sense counts for nothing.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from stretto._engine.core.machine import Kind, cores, kind
+from stretto._engine.core import files
+from stretto._engine.core.config import config
+from stretto._engine.core.lazy import LazyModule
+from stretto._engine.core.machine import Kind, cache_directory, cores, kind, processor
+from stretto._engine.kernels import LEVEL
+
+hashlib = LazyModule("hashlib")
+json = LazyModule("json")
 
 
 class Machine(NamedTuple):
@@ -126,3 +141,79 @@ TABLES = {Kind.AVX512: _MEASURED, Kind.AVX2: _AVX2, Kind.ARM: _ARM}
 
 CPU = TABLES[kind()]
 """The table of this machine's."""
+
+
+# What was measured on this machine
+
+SCALED: dict[str, tuple[str, ...]] = {
+    "products": ("products",),
+    "copies": ("near", "shared", "far", "passing_shared", "passing_far"),
+    "fresh": ("fresh",),
+    "overheads": ("item", "turn", "kernel", "joint"),
+}
+"""The kinds of work that are measured, and the figures that each scales."""
+
+_RATES = {*SCALED["products"], *SCALED["copies"]}
+"""The figures that are rates, and not times."""
+
+_BOUND = 30.0
+"""The most times as long as by the table, or as short, that a kind of work may take."""
+
+_LARGEST = 1 << 12
+"""The most bytes of a file that is read; one takes a hundred."""
+
+
+def scaled(machine: Machine, times: Mapping[str, float]) -> Machine:
+    """Return a machine on which each kind of work takes so many times as long.
+
+    >>> slow = scaled(CPU, dict.fromkeys(SCALED, 1.0) | {"copies": 2.0})
+    >>> CPU.shared / slow.shared, slow.turn / CPU.turn
+    (2.0, 1.0)
+    """
+    figures = {
+        name: getattr(machine, name) * (1 / times[kind] if name in _RATES else times[kind])
+        for kind, names in SCALED.items()
+        for name in names
+    }
+    name = machine.name.partition(",")[0]
+    return machine._replace(name=f"{name}, tuned on this machine", **figures)
+
+
+def tuned_path() -> str | None:
+    """Return the file of this processor, with as many cores and such vectors; None if nowhere."""
+    base = cache_directory()
+    about = "\n".join([processor(), str(cores()), LEVEL])
+    name = hashlib.sha256(about.encode()).hexdigest()
+    return os.path.join(base, "costs", f"{name}.json") if base else None
+
+
+def keep(times: Mapping[str, float]) -> str | None:
+    """Write what was measured, for all processes that begin later; return the file."""
+    path = tuned_path()
+    if path is not None:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        content = json.dumps({kind: times[kind] for kind in SCALED}).encode()
+        files.write_whole(path, lambda file: file.write(content), "stretto tune")
+        kept.cache_clear()
+    return path
+
+
+@functools.cache
+def kept() -> Machine | None:
+    """Return the table as scaled by what was measured here; None where that is not to be had."""
+    try:
+        path = tuned_path()
+        content = files.read_small(path, _LARGEST) if path else None
+        if content is None:
+            return None
+        times = {kind: float(json.loads(content)[kind]) for kind in SCALED}
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
+    if not all([1 / _BOUND <= value <= _BOUND for value in times.values()]):  # nor is NaN
+        return None
+    return scaled(CPU, times)
+
+
+def current() -> Machine:
+    """Return the costs that the planner goes by: the table's, or with ``tuned`` this machine's."""
+    return (kept() if config.tuned else None) or CPU

@@ -21,6 +21,7 @@ from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
     by_group,
     features_last,
+    group_of,
     with_features_last,
 )
 
@@ -34,6 +35,14 @@ class Formulation(NamedTuple):
     """Writes ``(op, b, lhs, rhs, out)`` by a builder; None for StableHLO's ``convolution``."""
     fraction: float
     """Roughly the fraction of the best rate of multiply-adds that it reaches, for the planner."""
+    laid_out: int = 0
+    """The elements of windows that it lays out anew first."""
+    run: int = 1
+    """How many of them lie side by side before and after."""
+    in_place: bool = False
+    """Says whether kernels of ours read and write elements of arrays where they lie, in loops."""
+    parts: int = 1
+    """How many convolutions it is written out as."""
 
 
 _WORTH = 1 << 11
@@ -130,44 +139,59 @@ def formulation(
     """
     if not (lhs.size and rhs.size and out.size):
         return Formulation("zeros", "there is nothing to sum", _zeros, 1.0)
-    if called and kernels is not None and config.kernels and suits_kernel(op, lhs, rhs, out):
+    ours = called and kernels is not None and config.kernels
+    if ours and suits_kernel(op, lhs, rhs, out):
         reason = "its windows are multiplied where they lie, and nothing is laid out anew"
-        return Formulation("a kernel of our own", reason, None, 0.7)
+        # One output is 0.05 to 0.15 of the rate, 16 are 0.3, and 128 all but all.
+        outputs = rhs.shape[op.dims.rhs_spec[0]] // (op.feature_groups * op.batch_groups)
+        rate = (outputs + 2) / (outputs + 40)
+        if not lanes_are_outputs(op, rhs.shape, out.shape):
+            rate *= min(1.0, out.shape[op.dims.out_spec[-1]] / 16) ** 0.5  # rows of few lanes
+        return Formulation("a kernel of our own", reason, None, rate, in_place=True)
     groups, inputs = max(op.feature_groups, op.batch_groups), rhs.shape[op.dims.rhs_spec[1]]
     outputs = rhs.shape[op.dims.rhs_spec[0]] // groups
     window = math.prod([rhs.shape[a] for a in op.dims.rhs_spec[2:]])
-    products = min(0.45, max(0.01, 0.03 * (inputs - 1)) * min(1.0, outputs / 16))
+    products = max(0.01, min(0.5, 0.06 * (inputs - 1)) * outputs / (outputs + 16))
+    in_place = ours and multiplies(lhs.dtype, rhs.dtype, out.dtype)  # if it is made of products
     if forms.suits_positions(op, lhs, rhs, out):
         reason = "few positions, each of which is one product of matrices"
-        return Formulation("products by position", reason, _positions, 0.5)
+        return Formulation("products by position", reason, _positions, 0.5, in_place=in_place)
     if forms.suits_shifted(op, lhs, rhs, out):
         reason = f"{groups} groups with few terms a sum, which XLA computes one product at a time"
         # Several inputs of a group side by side are read one by one.
         apart = inputs == 1 or op.dims.lhs_spec[1] != lhs.ndim - 1
-        return Formulation("sum of shifted slices", reason, _shifted, 0.12 if apart else 0.05)
+        rate = 0.01 if op.batch_groups > 1 else 0.12 if apart else 0.05
+        return Formulation("sum of shifted slices", reason, _shifted, rate)
     if forms.suits_scattered(op, lhs, rhs):
         reason = "each output is made of one element of the image, and the rest are zeros"
-        return Formulation("elements in one product", reason, _scattered, 0.5)
+        return Formulation("elements in one product", reason, _scattered, 0.5, in_place=in_place)
     if forms.suits_elements(op, lhs, rhs, out):
         reason = "few output features, so products of elements are fewer than of windows"
-        return Formulation("elements, then sums over windows", reason, _elements, 0.3)
+        name = "elements, then sums over windows"
+        return Formulation(name, reason, _elements, 0.3, in_place=in_place)
     why = forms.reason_for_windows(op, lhs, rhs, out)
     if why is not None:
-        # Putting windows of few features together takes longer than their product.
-        laying_out = 0.03 * inputs * min(1.0, outputs / 16)
-        return Formulation("windows in one product", why, _windows, min(0.5, laying_out))
+        positions = out.size // out.shape[op.dims.out_spec[1]]
+        run = inputs if op.dims.lhs_spec[1] == lhs.ndim - 1 else out.shape[op.dims.out_spec[-1]]
+        laid_out = 0 if window == 1 else positions * window * inputs
+        rate = 0.5 * min(1.0, outputs / 16)
+        return Formulation("windows in one product", why, _windows, rate, laid_out, run, in_place)
     if forms.suits_planes(op, lhs, rhs, out):
         reason = "planes and features are one product, which XLA has not for volumes"
         return Formulation("planes of a volume", reason, _planes, min(0.45, 0.03 * inputs))
     if forms.suits_positions_together(op, lhs, rhs, out):
         reason = "few positions, and few examples or a large kernel, so one product is faster"
-        return Formulation("positions in one product", reason, _positions, 0.5)
+        return Formulation("positions in one product", reason, _positions, 0.5, in_place=in_place)
     if forms.suits_pointwise(op, lhs, rhs):
         reason = f"{groups} groups of windows of one element, which one batched product takes"
-        return Formulation("a product for each group", reason, _pointwise, 0.5)
+        return Formulation("a product for each group", reason, _pointwise, 0.5, in_place=in_place)
     if 1 < groups <= MOST_GROUPS and inputs > 1:
         reason = f"{groups} groups, each of which XLA computes by matrix products"
-        return Formulation("groups written out", reason, _by_group, 0.8 * products)
+        each = formulation(*group_of(op, lhs, rhs, out), called)
+        rate, laid_out = 0.8 * each.fraction, groups * each.laid_out
+        return Formulation(
+            "groups written out", reason, _by_group, rate, laid_out, each.run, parts=groups
+        )
     return _of_xla(op, lhs, groups, inputs, window, products)
 
 

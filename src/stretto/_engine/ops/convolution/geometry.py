@@ -274,6 +274,22 @@ def with_features_last(op: Any, lhs: Any, rhs: Any, out: ArrayType) -> Any:
     return in_layout(features_last(lhs.ndim), form, op, lhs, rhs, out)
 
 
+def group_of(
+    op: Any, lhs: ArrayType, rhs: ArrayType, out: ArrayType
+) -> tuple[Any, ArrayType, ArrayType, ArrayType]:
+    """Return the convolution of one group, and the types of its operands and of its result."""
+    groups = max(op.feature_groups, op.batch_groups)
+    one = dataclasses.replace(op, feature_groups=1, batch_groups=1)
+
+    def part(type: ArrayType, axis: int) -> ArrayType:
+        shape = list(type.shape)
+        shape[axis] //= groups
+        return type.with_shape(tuple(shape))
+
+    axis = op.dims.lhs_spec[1 if op.batch_groups == 1 else 0]
+    return one, part(lhs, axis), part(rhs, op.dims.rhs_spec[0]), part(out, op.dims.out_spec[1])
+
+
 def by_group(op: Any, lhs: Any, rhs: Any) -> Any:
     """Convolve each group without groups, and join the outputs along the features."""
     groups = max(op.feature_groups, op.batch_groups)

@@ -209,11 +209,14 @@ class Parts:
 MOST_WRITTEN = 64
 """The most members that are written out, since compiling each takes time."""
 
+_PART = 10
+"""The kernels that each convolution has beside what its rate says, where many are written out."""
+
 _MOST_WINDOW = 64
 """The largest number of kernel elements for which windows are laid out."""
 
-_SHORT = 5
-"""Copying takes so many times as long where only a few elements lie side by side."""
+_SHORT, _RUN = 5, 16
+"""Copying takes up to so many times as long where fewer elements than that lie side by side."""
 
 
 def of_convolution(
@@ -222,9 +225,8 @@ def of_convolution(
     """Return the formulations of ``op`` for these operands, at least one of which is mapped."""
     types = lhs.type, rhs.type
     out = op.infer(*types)
-    work = size * op.work(types, (out,))
-    time = machine.product(work, convolution_fraction(op, *types))
-    cutting = machine.copying(lhs.to_cut + rhs.to_cut)
+    form = formulation(op, *types, out)
+    time = size * _time(op, *types, machine)
     stacking = machine.copying(lhs.to_stack + rhs.to_stack)
 
     def mapped() -> Any:
@@ -244,29 +246,33 @@ def of_convolution(
 
         return Whole(map_(one, tuple(moving)), 0)
 
-    if isinstance(rhs, Shared):  # one kernel: the members are more images
-        return [Choice(Form.WIDE_CONVOLUTION, time + stacking, mapped)]
-    both = not isinstance(lhs, Shared)
-    together = machine.product(work, _fraction_mapped(op, size, both, *types))
-    if both:  # the members' features are put side by side
-        together += machine.copying(size * bytes_of(lhs.type))
+    own = not isinstance(lhs, Shared), not isinstance(rhs, Shared)
+    moved = size * sum([bytes_of(x.type) for x, o in zip((lhs, rhs), own, strict=True) if o])
+    moving = 0.0 if form.in_place else machine.moving(moved + size * bytes_of(out))
+    turns, turning = 1.1 if all(own) else 1.3, size * (machine.turn + 4 * machine.kernel)
+    name = Form.GROUPED_CONVOLUTION if all(own) else Form.WIDE_CONVOLUTION
+    at_once = _mapped_time(op, size, own, *types, machine, config.kernels)
     choices = [
-        Choice(Form.IN_TURN, 1.1 * time + stacking + cutting + size * machine.turn, in_turn),
-        Choice(
-            Form.GROUPED_CONVOLUTION if both else Form.WIDE_CONVOLUTION, together + stacking, mapped
-        ),
+        Choice(Form.IN_TURN, turns * time + stacking + moving + turning, in_turn),
+        Choice(name, at_once + stacking, mapped),
     ]
+    if not own[1]:
+        return choices
+    cutting = machine.copying(lhs.to_cut + rhs.to_cut)
     if size <= MOST_WRITTEN:
-        each = time + cutting + 16 * size * machine.kernel
+        laid_out = machine.fresh_memory(size * form.laid_out * out.dtype.itemsize)
+        together = machine.copying(size * bytes_of(out))  # the parts are put together in the end
+        each = time + laid_out + cutting + together + _PART * size * machine.kernel
         choices.append(Choice(Form.WRITTEN_OUT, each, written))
     window = math.prod(rhs.type.shape[a] for a in op.dims.rhs_spec[2:])
-    if not both and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
+    if not own[0] and window <= _MOST_WINDOW and op.feature_groups == op.batch_groups == 1:
         rows = out.size // out.shape[op.dims.out_spec[1]]
         inputs = rhs.type.shape[op.dims.rhs_spec[1]]
         laid_out = rows * window * inputs * out.dtype.itemsize
-        # They are put together from runs of as many elements as there are features.
-        laying_out = machine.copying(laid_out) * (_SHORT if inputs < 16 else 1)
-        once = machine.product(work, machine.wide) + laying_out + cutting
+        columns = rhs.type.shape[op.dims.rhs_spec[0]]
+        rate = machine.wide * min(1.0, columns / _RUN)
+        once = machine.product(size * op.work(types, (out,)), rate) + cutting
+        once += _laying_out(laid_out, inputs, machine) + 4 * size * machine.kernel
 
         def products() -> Any:
             return _convolution_products(op, _windows(op, lhs.value, rhs.type), rhs, size)
@@ -275,25 +281,70 @@ def of_convolution(
     return choices
 
 
-def convolution_fraction(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType) -> float:
+def _apart(run: int) -> float:
+    """Return how many times as long copying takes in runs of so many elements."""
+    return min(_SHORT, max(1.0, _RUN / max(1, run)))
+
+
+def _laying_out(size: int, run: int, machine: Machine) -> float:
+    """Return the time to lay out windows of so many bytes, in runs of so many elements.
+
+    One thread does it, or they share what does not fit in their own caches: it is as if none did.
+    """
+    return _apart(run) * 2 * size / machine.shared + machine.fresh_memory(size)
+
+
+def _time(op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType, machine: Machine) -> float:
+    """Return the time of a convolution as it is lowered."""
+    out = op.infer(lhs, rhs)
+    form = formulation(op, lhs, rhs, out)
+    laid_out = _laying_out(form.laid_out * out.dtype.itemsize, form.run, machine)
+    parts = (form.parts - 1) * _PART * machine.kernel
+    return machine.product(op.work((lhs, rhs), (out,)), form.fraction) + laid_out + parts
+
+
+def convolution_fraction(
+    op: ConvGeneralDilated, lhs: ArrayType, rhs: ArrayType, machine: Machine
+) -> float:
     """Return the fraction of the best rate that a convolution reaches as it is lowered."""
-    return formulation(op, lhs, rhs, op.infer(lhs, rhs)).fraction
+    work = op.work((lhs, rhs), (op.infer(lhs, rhs),))
+    return machine.product(work, 1.0) / _time(op, lhs, rhs, machine) if work else 1.0
 
 
 @functools.lru_cache(1024)
-def _fraction_mapped(
-    op: ConvGeneralDilated, size: int, both: bool, lhs: ArrayType, rhs: ArrayType
+def _mapped_time(
+    op: ConvGeneralDilated,
+    size: int,
+    own: tuple[bool, bool],
+    lhs: ArrayType,
+    rhs: ArrayType,
+    machine: Machine,
+    kernels: bool,
 ) -> float:
-    """Return that of the one convolution that mapping the kernel, or both operands, makes of it."""
-    axes = (0 if both else None, 0)
+    """Return the time of the one convolution that mapping makes, and of moving members for it.
+
+    Whether ``kernels`` are called decides its form, and so is part of what the time is kept for.
+    """
+    axes = [0 if o else None for o in own]
     types = [
-        t if axis is None else t.with_shape((size, *t.shape))
-        for t, axis in zip((lhs, rhs), axes, strict=True)
+        t.with_shape((size, *t.shape)) if o else t for t, o in zip((lhs, rhs), own, strict=True)
     ]
     program, _ = record_closed(lambda *xs: ([op.vmap(size, xs, axes)[0]], None), types, "mapped")
     mapped = next(e for e in program.equations if isinstance(e.primitive, ConvGeneralDilated))
     primitive: Any = mapped.primitive
-    return convolution_fraction(primitive, *[a.type for a in mapped.inputs])
+    image, kernel = [a.type for a in mapped.inputs]
+    time = _time(primitive, image, kernel, machine)
+    # Members go from the front to the batch, or to features, inside groups, and back.
+    (batch, features, *_), (outputs, *_) = op.dims[:2]
+    place = op.dims.out_spec[0 if not own[1] else 1]
+    groups = 1 if all(own) else op.batch_groups * (1 if own[0] else op.feature_groups)
+    into = batch if not own[1] or op.batch_groups > 1 else features
+    moves = [(op.infer(lhs, rhs), place), *[(lhs, into)] * own[0], *[(rhs, outputs)] * own[1]]
+    for type, axis in moves:
+        if groups * math.prod(type.shape[:axis]) > 1:
+            side_by_side = math.prod(type.shape[axis:]) // groups
+            time += _apart(side_by_side) * machine.copying(size * bytes_of(type))
+    return time
 
 
 def _whole(x: Any) -> tuple[Any, int | None]:

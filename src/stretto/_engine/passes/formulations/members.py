@@ -204,40 +204,40 @@ def plan_members(
 
     The second result are the decisions that were made, by the costs of ``machine``, or of this one.
     """
-    machine = machine or cost.CPU
+    machine = machine or cost.current()
     if plan is Plan.WRITTEN_OUT and size > MOST_WRITTEN:
         plan = Plan.AUTO
-    types = [
-        t.with_shape((size, *t.shape)) if m else t
-        for t, m in zip(program.in_types, over, strict=True)
-    ]
     if plan is Plan.IN_TURN:
-        return _in_turns(program, size, 1, over, types, machine)
+        return plan_in_turn(program, size, 1, over, machine)
     if plan is Plan.AUTO:
         count, times = best_chunk(work_of(program, over, machine), size, machine)
         if count < size:
-            looped, decisions = _in_turns(program, size, count, over, types, machine)
+            looped, decisions = plan_in_turn(program, size, count, over, machine)
             return looped, [_chunk_decision(program, size, count, times), *decisions]
     walk = _Walk(size, plan, machine)
 
     def all_members(*xs: Any) -> Any:
         return walk.of_all(program, over, xs), None
 
-    result, _ = record_closed(all_members, types, f"vmap_{program.name}")
+    result, _ = record_closed(all_members, _types(program, size, over), f"vmap_{program.name}")
     return result, walk.decisions
 
 
-def _in_turns(
-    program: Program,
-    size: int,
-    count: int,
-    over: Sequence[bool],
-    types: Sequence[ArrayType],
-    machine: Machine,
+def _types(program: Program, size: int, over: Sequence[bool]) -> list[ArrayType]:
+    """Return the types of all members' inputs."""
+    return [
+        t.with_shape((size, *t.shape)) if m else t
+        for t, m in zip(program.in_types, over, strict=True)
+    ]
+
+
+def plan_in_turn(
+    program: Program, size: int, count: int, over: Sequence[bool], machine: Machine
 ) -> tuple[Program, list[Decision]]:
     """Return the program in a loop over members, so many in each iteration, and the decisions."""
     parts = None if count == 1 and by_kernels(program) else halves(program, over)
     inside = program if parts is None else parts.loop
+    types = _types(program, size, over)
     decisions: list[Decision] = []
     if count > 1:
         inside, decisions = plan_members(inside, count, over, Plan.AT_ONCE, machine)
@@ -399,25 +399,23 @@ def work_of(program: Program, over: Sequence[bool], machine: Machine) -> Work:
     outs = sum(map(bytes_of, inside.out_types))
     alive = stored_bytes(_without_transposes(inside))
     program = _without_transposes(program)
-    program_inputs = set(program.inputs)
+    outside = {*program.inputs, *program.outputs}
     moved = sum(map(bytes_of, own)) + outs
     touched, products, kernels, joint = [], [], 0.0, 0
     for primitive, inputs, outputs, times in operations(program):
-        arrays = [
-            v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in program_inputs
-        ]
+        arrays = [v.type for v in (*inputs, *outputs) if isinstance(v, Var) and v not in outside]
         if times > 1:  # of what a step reads, much is the same for all
             arrays = [v.type for v in (*outputs, *outputs)]
         choice = isinstance(primitive, CHOICES)
         touched += [(times * (1.0 if choice else _FUSED), bytes_of(t)) for t in arrays]
         kernels += times * (1 if choice else _FUSED)
         if choice:
-            types = [v.type for v in inputs]
-            work = primitive.work(types, [v.type for v in outputs])
+            x, y = [v.type for v in inputs]
+            work = primitive.work((x, y), [v.type for v in outputs])
             fraction = (
                 machine.fraction(work)
                 if isinstance(primitive, DotGeneral)
-                else convolution_fraction(primitive, *types)
+                else convolution_fraction(primitive, x, y, machine)
             )
             products.append((times * work, fraction))
             joint += times * (isinstance(primitive, DotGeneral) and _ALONE < work < _LARGE)

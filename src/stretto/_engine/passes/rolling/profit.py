@@ -380,7 +380,8 @@ def _copies_little(loop: Loop, use: Use, computed: Container[Atom]) -> bool:
         if not any([key[:2] == (step, output) for key in use.asked]):
             kept += size * (loop.copies - len(copies))
             arrays += len(copies)
-    moved = sum(map(cost.CPU.copying, (copied, stacked, parted))) + arrays * cost.CPU.kernel
+    machine = cost.current()
+    moved = sum(map(machine.copying, (copied, stacked, parted))) + arrays * machine.kernel
     time = loop.copies * sum(map(_running, loop.steps[loop.views :]))
     fast = moved <= max(_NOISE, _MORE * time)
     return fast and stacked + kept <= max(_SMALL, state)
@@ -392,7 +393,8 @@ def _running(step: Step) -> float:
         size = step.equation.outputs[0].type.size
         rate = 2e3 if step.primitive.kernel is Kernel.LONG else 2e4
         return cost.CPU.vectors * size / rate
-    return cost.CPU.kernel / 2 + cost.CPU.product(_work(step), cost.CPU.batched)
+    machine = cost.current()
+    return machine.kernel / 2 + machine.product(_work(step), machine.batched)
 
 
 # The time that XLA takes to compile a copy of an operation
