@@ -15,7 +15,7 @@ import numpy as np
 from stretto._engine.core.config import config
 from stretto._engine.core.recorder import record_shared
 from stretto._engine.core.types import ArrayType
-from stretto._engine.kernels import NARROW, convolves, kernels
+from stretto._engine.kernels import NARROW, convolves, kernels, multiplies
 from stretto._engine.ops.convolution import forms
 from stretto._engine.ops.convolution.geometry import (
     MOST_GROUPS,
