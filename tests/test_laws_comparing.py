@@ -52,7 +52,7 @@ def test_as_wide_takes_64_bits_for_each_real_part():
 ROUNDED = """
 import numpy as np, stretto as st
 x = np.linspace(-3, 3, 3000, dtype=np.float32).reshape(3, 1000)
-f = lambda x: st.numpy.tanh(x * x[0] + x[1]) / (1 + st.numpy.exp(-x)).sum(0)
+f = lambda x: st.numpy.tanh(x * x[0] + x[1]) / (1 + st.numpy.exp(-x)).prod(0)
 """
 
 

@@ -19,7 +19,7 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stretto._engine.core import files
+from stretto._engine import core
 from stretto._engine.core.config import config
 from stretto._engine.core.lazy import LazyModule
 from stretto._engine.core.machine import Kind, cache_directory, cores, kind, processor
@@ -193,7 +193,7 @@ def keep(times: Mapping[str, float]) -> str | None:
     if path is not None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         content = json.dumps({kind: times[kind] for kind in SCALED}).encode()
-        files.write_whole(path, lambda file: file.write(content), "stretto tune")
+        core.files.write_whole(path, lambda file: file.write(content), "stretto tune")
         kept.cache_clear()
     return path
 
@@ -203,7 +203,7 @@ def kept() -> Machine | None:
     """Return the table as scaled by what was measured here; None where that is not to be had."""
     try:
         path = tuned_path()
-        content = files.read_small(path, _LARGEST) if path else None
+        content = core.files.read_small(path, _LARGEST) if path else None
         if content is None:
             return None
         times = {kind: float(json.loads(content)[kind]) for kind in SCALED}

@@ -89,6 +89,8 @@ def _fused(program: Program, small: bool) -> Program:
     along = [e for e in program.equations if e.primitive.__class__ in _ALONG]
     if not along:
         return program
+    read = {a for e in program.equations for a in e.inputs}
+    along = [e for e in along if e.outputs[0] in read]  # what follows a sum is what a call is for
     spaces = _spaces(along, small)
     if not spaces:
         return program
