@@ -3,7 +3,7 @@
 #
 #   make demo ARGS="--data DIR"      make test ARGS="-k vmap"      make test PYTHON=python3.13
 #
-# make test SLOW=1, or make test-all, runs what make test leaves out because it takes 0.12 s and more,
+# make test SLOW=1, or make test-all, runs what make test leaves out because it takes 0.1 s and more,
 # and compiles everything anew.
 
 PYTHON ?= python3
@@ -74,7 +74,7 @@ endef
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
 	@echo "make example-fashion  thirty CNNs on Fashion-MNIST, from first weights to one file"
-	@echo "make test   unit tests, laws and doctests, each below 0.12 s"
+	@echo "make test   unit tests, laws and doctests, each below 0.1 s"
 	@echo "make test-all  those that take longer too, with nothing compiled before"
 	@echo "make test-arm  those that a processor decides, on Linux on ARM, by an emulator"
 	@echo "make in-chroot PYTHON_VERSION=3.15  the tests, on a Python that this machine lacks"

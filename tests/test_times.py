@@ -9,7 +9,7 @@ LONG = 'tests/test_a.py::test_b[it says "1\\2" × 3]'
 
 def test_what_is_written_is_read(tmp_path):
     path = tmp_path / "times.toml"
-    times.write({LONG: 0.5, "tests/test_a.py::test_c": 0.119, "src/b.py::b.f": 12.345}, path)
+    times.write({LONG: 0.5, "tests/test_a.py::test_c": 0.099, "src/b.py::b.f": 12.345}, path)
     assert times.read(path) == {LONG: 0.5, "src/b.py::b.f": 12.35}
     assert path.read_text("utf-8").index("src/b.py") < path.read_text("utf-8").index("tests/test_a")
 
@@ -76,7 +76,7 @@ def test_a_test_that_was_named_runs(folder, monkeypatch):
 def test_it_says_how_many_are_left_out(folder):
     times.write({"test_page.py::test_slow[1]": 0.9})
     said = folder.runpytest_inprocess("--quick", plugins=[times])
-    said.stdout.fnmatch_lines(["1 tests that take 0.12 s and more were left out; make test-all*"])
+    said.stdout.fnmatch_lines(["1 tests that take 0.1 s and more were left out; make test-all*"])
 
 
 def test_of_chosen_tests_nothing_recorded_goes(folder):

@@ -1,6 +1,6 @@
 """Measure the processor time of each test, record what takes long, and leave that out on request.
 
-``times.toml``, beside this file, has each test that took at least 0.12 s. A test that is not there
+``times.toml``, beside this file, has each test that took at least 0.1 s. A test that is not there
 counts as quick, so a new one runs everywhere until it was recorded. ``pytest --quick`` leaves out
 what is there, unless its name was given; ``pytest --record-times`` measures, and replaces what is
 recorded of the files that it ran as a whole.
@@ -25,11 +25,11 @@ RECORD = Path(__file__).with_name("times.toml")
 MEASURED = ROOT / "build" / "times"
 """A file for each process that runs tests: a line for each test, its seconds and its name."""
 
-SLOW = 0.12
+SLOW = 0.1
 """Seconds from which a test is recorded, and left out by ``--quick``."""
 
 HEADER = """\
-# Seconds of processor time of the tests that take at least 0.12, by file and name, with an empty
+# Seconds of processor time of the tests that take at least 0.1, by file and name, with an empty
 # cache of compiled programs. `make test-times` writes this; `make test` leaves these out.
 """
 
