@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.lowering.products import View
+from stretto._engine.lowering.products import View, merged
 from stretto._engine.ops.fused_gather import FusedGather
 
 TARGET = "stretto_gather"
@@ -35,25 +35,6 @@ class _Axis(NamedTuple):
     weight: int = 0
     kept: int = 0
 
-    def joined(self, inner: _Axis) -> _Axis | None:
-        """Return this axis and the next one as one, if they lie so everywhere."""
-        pairs = zip(self[1:], inner[1:], strict=True)
-        if all([outer == stride * inner.size for outer, stride in pairs]):
-            return inner._replace(size=self.size * inner.size)
-        return None
-
-
-def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
-    """Return the axes with as many as possible joined, and without those of one element."""
-    found: list[_Axis] = []
-    for axis in axes:
-        joined = found[-1].joined(axis) if found and axis.size > 1 else None
-        if joined is not None:
-            found[-1] = joined
-        elif axis.size > 1:
-            found.append(axis)
-    return found
-
 
 def geometry(
     op: FusedGather, x: ArrayType, table: View, indices: View, *beside: View
@@ -73,9 +54,9 @@ def geometry(
     more = [beside[0] if weighted else None, beside[-1] if counts else None]
     axes = _axes(op, table, indices, more)
     one = _Axis(1, 0, 0)
-    lead = _merged([axis for d, axis in enumerate(axes) if d not in summed])
+    lead = merged([axis for d, axis in enumerate(axes) if d not in summed])
     run = lead.pop() if lead and lead[-1][1:] == (1, 0, 0, 0) else one
-    terms = _merged([axes[d] for d in summed]) or [one]
+    terms = merged([axes[d] for d in summed]) or [one]
     if len(terms) > 1 or len(lead) > _AXES or len(moved) > _COMPONENTS:
         return None
     size = x.dtype.itemsize

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -63,25 +63,24 @@ class _Axis(NamedTuple):
     out: int
     added: int = 0
 
-    def joined(self, inner: _Axis) -> _Axis | None:
-        """Return this axis and the next one as one, if they lie so everywhere."""
-        pairs = zip(self[1:], inner[1:], strict=True)
-        if all([outer == stride * inner.size for outer, stride in pairs]):
-            return inner._replace(size=self.size * inner.size)
-        return None
+
+Axis = TypeVar("Axis", bound=tuple[int, ...])
 
 
-def _merged(axes: Sequence[_Axis]) -> list[_Axis]:
-    """Return the axes with as many as possible joined, and without those of one element."""
-    found: list[_Axis] = []
+def merged(axes: Sequence[Axis]) -> list[Axis]:
+    """Return the axes with as many as possible joined, and without those of one element.
+
+    Each is a size and strides; two that follow each other are one if they lie so everywhere.
+    """
+    found: list[Axis] = []
     for axis in axes:
-        if axis.size == 1:
+        size, *strides = axis
+        if size == 1:
             continue
-        joined = found[-1].joined(axis) if found else None
-        if joined is None:
-            found.append(axis)
-        else:
-            found[-1] = joined
+        if found and list(found[-1][1:]) == [stride * size for stride in strides]:
+            make: Any = type(axis)
+            axis = make(found.pop()[0] * size, *strides)
+        found.append(axis)
     return found
 
 
@@ -142,12 +141,12 @@ def geometry(
     out = row_major([size for size, *_ in outer])
     depth = [_Axis(x.shape[a], x.strides[a], y.strides[c], 0) for a, c in zip(*summed, strict=True)]
     is_empty = not math.prod(out.shape) * math.prod([axis.size for axis in depth])
-    depth = _merged(sorted(depth, key=lambda axis: -axis.x))
+    depth = merged(sorted(depth, key=lambda axis: -axis.x))
     if is_empty or len(depth) > 1:
         return None
     beside = (0,) * len(outer) if added is None else added.strides
     strides = zip(outer, out.strides, beside, strict=True)
-    axes = _merged([_Axis(*axis, s, a) for axis, s, a in strides])
+    axes = merged([_Axis(*axis, s, a) for axis, s, a in strides])
     one = _Axis(1, 0, 0, 0)
     k = depth[0] if depth else one
     # The columns of the result lie side by side. B is the operand that has them.

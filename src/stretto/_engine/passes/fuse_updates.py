@@ -190,8 +190,8 @@ _AS_IT_LIES = (BroadcastInDim, OptimizationBarrier, Reshape, Rev, Transpose)
 _ADDITIONS = (Add, Sub)
 _CURVES = (Erf, Erfc, Exp, Log, Log1p, Logistic, LogisticSlope, SechSquared, Tanh)
 """Functions that differ in their last bits wherever they are computed: XLA's are up to 4 units
-off, and 60 for ``Erfc``, the kernel's 1 to 4. So a program that has one is a call although its
-bits are not XLA's, at any size: 1,024 x 1,000 of GELU take 0.7 of XLA's time, 32 x 128 half."""
+off, and 60 for ``Erfc``, the kernel's 1 to 4. So a small program that has one is a call although
+its bits are not XLA's: 32 x 128 of GELU take 11 microseconds, and 74 by XLA."""
 _EXACT = (Neg, Abs, Max, Min, Eq, Ne, Lt, Le, Gt, Ge, Select, And, Or, Not)
 """Operations that are computed alike everywhere; ``Mul`` and ``_ADDITIONS`` are, one by one."""
 
