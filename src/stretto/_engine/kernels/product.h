@@ -29,9 +29,11 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
 #define BESIDE (1 << 18) /* elements that are summed beside C: what the second cache holds */
 #define AHEAD 10       /* rows of B that are fetched ahead */
 
-/* Do this with the kind as a constant: of all kinds, or of those of rows that are read as they lie. */
+/* Do this with the kind as a constant: of all kinds, of those of single elements of a row, of those
+that few rows have along K (words that lie side by side, where there are words), or of last words. */
 #undef BY_KIND
 #undef BY_ROW
+#undef BY_ALONG
 #undef BY_LAST
 #undef MULTIPLIED
 #undef WITH_PAIRS
@@ -42,11 +44,17 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
     switch (kind) {                                                                                \
         CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(INT8, __VA_ARGS__)                                     \
         CASE_OF(UINT8, __VA_ARGS__) CASE_OF(INT16, __VA_ARGS__)                                    \
-        CASE_OF(KIND_OF(INT8, 2, 0), __VA_ARGS__) CASE_OF(KIND_OF(UINT8, 2, 0), __VA_ARGS__)       \
-        CASE_OF(KIND_OF(INT16, 2, 0), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 0), __VA_ARGS__)       \
+    }
+#define WORDS_BESIDE(...)                                                                          \
+    CASE_OF(KIND_OF(INT8, 2, 0), __VA_ARGS__) CASE_OF(KIND_OF(UINT8, 2, 0), __VA_ARGS__)           \
+    CASE_OF(KIND_OF(INT16, 2, 0), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 0), __VA_ARGS__)
+#define BY_ALONG(kind, ...)                                                                        \
+    switch (kind) {                                                                                \
+        CASE_OF(PLAIN, __VA_ARGS__) WORDS_BESIDE(__VA_ARGS__)                                      \
     }
 #define BY_KIND(kind, ...)                                                                         \
     switch (kind) {                                                                                \
+        WORDS_BESIDE(__VA_ARGS__)                                                                  \
         CASE_OF(KIND_OF(INT8, 2, 2), __VA_ARGS__) CASE_OF(KIND_OF(UINT8, 2, 2), __VA_ARGS__)       \
         CASE_OF(KIND_OF(INT16, 2, 2), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 4), __VA_ARGS__)       \
     default:                                                                                       \
@@ -59,16 +67,27 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
         CASE_OF(KIND_OF(INT8, 4, 2), __VA_ARGS__) CASE_OF(KIND_OF(INT8, 4, 3), __VA_ARGS__)        \
     }
 #elif defined(NARROW)
-#define BY_KIND(kind, ...)                                                                         \
+#define BY_ROW(kind, ...)                                                                          \
     switch (kind) {                                                                                \
         CASE_OF(PLAIN, __VA_ARGS__) CASE_OF(BFLOAT16, __VA_ARGS__) CASE_OF(FLOAT16, __VA_ARGS__)   \
-        CASE_OF(PAIRS, __VA_ARGS__) CASE_OF(APART, __VA_ARGS__)                                    \
     }
-#define BY_ROW BY_KIND
+#define BY_ALONG(kind, ...)                                                                        \
+    switch (kind) {                                                                                \
+        CASE_OF(PAIRS, __VA_ARGS__)                                                                \
+    default:                                                                                       \
+        BY_ROW(kind, __VA_ARGS__)                                                                  \
+    }
+#define BY_KIND(kind, ...)                                                                         \
+    switch (kind) {                                                                                \
+        CASE_OF(APART, __VA_ARGS__)                                                                \
+    default:                                                                                       \
+        BY_ALONG(kind, __VA_ARGS__)                                                                \
+    }
 #define BY_LAST(kind, ...) switch (ALONE) { CASE_OF(ALONE, __VA_ARGS__) }
 #else
 #define BY_KIND(kind, ...) switch (PLAIN) { CASE_OF(PLAIN, __VA_ARGS__) }
 #define BY_ROW BY_KIND
+#define BY_ALONG BY_KIND
 #define BY_LAST BY_KIND
 #endif
 #if defined(INTEGERS) && defined(PAIR_SUMS)
@@ -90,6 +109,8 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
 #else
 #define WITH_PAIRS 0
 #define MULTIPLIED(sum, left, right) sum += (left) * (right)
+#undef BY_ALONG /* there are no words */
+#define BY_ALONG BY_ROW
 #endif
 #if defined(INTEGERS) && defined(HAS_PAIRS)
 #define WITH_QUADS 1
@@ -717,7 +738,7 @@ static void NAME(few_rows)(
     case 8 * (r) + (v):                                                                            \
         NAME(along)(r, v, KIND, left, p->a_m, right, p->b_n, p->k, to, c_m);                       \
         break;
-            BY_ROW(p->a_kind, switch (8 * high + wide) {
+            BY_ALONG(p->a_kind, switch (8 * high + wide) {
                 ALONG(1, 1) ALONG(1, STRIP) ALONG(2, 1) ALONG(2, STRIP)
                 ALONG(3, 1) ALONG(3, STRIP) ALONG(4, 1) ALONG(4, STRIP)
             })
@@ -826,7 +847,7 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
     int64_t threads = stretto_threads_for(frame, work);
     Plan plan = {.p = p, .wide = 1, .tall = 1, .rows = p->m, .columns = p->n};
     Product words = *p;
-    int few = p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1);
+    int few = p->k > 1 && p->m <= FEW_ROWS && p->a_k == 1 && p->b_k == 1 && (p->b_n != 1 || p->n == 1);
     plan.thin = !few && p->m <= 3 && p->b_n == 1 && p->k;
     int word = plan.thin || p->k <= 1 ? 1 : NAME(word_of)(p->a_kind);
     if (word > 1) {
