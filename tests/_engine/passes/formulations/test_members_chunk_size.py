@@ -279,8 +279,19 @@ def test_what_one_member_a_turn_is_charged(machine, in_place, one_a_turn):
     work = WORK._replace(in_place=in_place, joint=5)
     times = best_chunk(work, 6, FREE._replace(**machine))[1]
     assert times[1] == pytest.approx(one_a_turn)
-    if "joint" in machine:
-        assert times[2] == times[6] == 0
+
+
+@pytest.mark.parametrize(("cores", "sharing"), [(1, [1]), (2, [1, 2, 3])])
+def test_threads_share_products_where_there_is_not_one_for_each_twice(monkeypatch, cores, sharing):
+    monkeypatch.setattr(members, "cores", lambda: cores)
+    times = best_chunk(WORK._replace(joint=5), 12, FREE._replace(joint=2.0))[1]
+    assert {n: t for n, t in times.items() if t} == {n: 12 // n * 5 * 2 for n in sharing}
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_nothing_is_moved_for_several_members_a_turn_where_kernels_read_in_place(in_place):
+    times = best_chunk(WORK._replace(in_place=in_place), 6, FREE._replace(shared=1.0))[1]
+    assert times[2] == times[3] == (0 if in_place else 6 * 7)
 
 
 @pytest.mark.parametrize(("rows", "joint"), [(128, 0), (129, 1), (4095, 1), (4096, 0)])

@@ -24,7 +24,7 @@ from stretto._engine.core import cost
 from stretto._engine.core.config import config
 from stretto._engine.core.cost import Machine
 from stretto._engine.core.interpreter import constant, state
-from stretto._engine.core.machine import memory
+from stretto._engine.core.machine import cores, memory
 from stretto._engine.core.program import Atom, Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, used_inputs
 from stretto._engine.core.sizes import is_size
@@ -383,7 +383,7 @@ class Work(NamedTuple):
     alive: float
     """The most bytes of stored intermediate results that are alive at the same time."""
     joint: int = 0
-    """The number of products that threads share, at a loss, where there is one member."""
+    """The number of products that threads share, at a loss, where there are few members."""
     in_place: bool = False
     """Says whether kernels read and write where the arrays of all members are, one at a time."""
 
@@ -429,7 +429,8 @@ def time_at_once(work: Work, count: int, machine: Machine) -> float:
     time += sum(w * machine.passing(count * b) for w, b in work.touched)
     for products, fraction in work.products:
         time += machine.product(count * products, fraction) + count * machine.item
-    return time + (work.joint * machine.joint if count == 1 else 0)
+    alone = count < 2 * cores()  # else each thread has whole products
+    return time + (work.joint * machine.joint if alone else 0)
 
 
 def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, float]]:
@@ -439,7 +440,7 @@ def best_chunk(work: Work, size: int, machine: Machine) -> tuple[int, dict[int, 
         if size % count == 0:
             turns = size // count
             inside = turns * (time_at_once(work, count, machine) + machine.turn)
-            each = 0 if count == 1 and work.in_place else size  # of what is moved
+            each = 0 if work.in_place else size  # of what is moved
             fresh = machine.fresh_memory(count * work.alive + each * work.outputs)
             times[count] = inside + fresh + machine.moving(each * work.moved)
     least = min(times.values())
