@@ -13,11 +13,13 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.ensemble import layers as layers, plots as plots
+    from stretto.ensemble.anchoring import *
     from stretto.ensemble.averaging import *
     from stretto.ensemble.batch_statistics import *
     from stretto.ensemble.calibration import *
     from stretto.ensemble.combination import *
     from stretto.ensemble.conformal import *
+    from stretto.ensemble.convergence import *
     from stretto.ensemble.detection import *
     from stretto.ensemble.ensemble import *
     from stretto.ensemble.estimators.classifier import *
@@ -50,6 +52,7 @@ exports(
     __name__,
     """
     .: layers plots
+    .anchoring: randomised_map
     .averaging: EMA SWA SWAG AverageState SWAGState
     .batch_statistics: update_batch_norm
     .calibration: HistogramBinning Isotonic Platt Temperature VectorScaling fit_histogram_binning
@@ -59,6 +62,7 @@ exports(
         weighted_mean
     .conformal: ConformalIntervals ConformalSets VarianceScaling fit_conformal
         fit_conformal_intervals fit_variance_scaling
+    .convergence: ess rhat
     .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
