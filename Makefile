@@ -22,10 +22,11 @@ TABLES_VENV ?= .venv-tables
 ECOSYSTEM_VENV ?= .venv-ecosystem
 ECOSYSTEM_JAX_VENV ?= .venv-ecosystem-jax
 MERGING_VENV ?= .venv-merging
+POSTERIORS_VENV ?= .venv-posteriors
 SERVICE_VENV ?= .venv-service
 EXPORT_JAX_VENV ?= .venv-export-jax
 EXPORT_IREE_VENV ?= .venv-export-iree
-ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV MERGING_VENV SERVICE_VENV EXPORT_JAX_VENV EXPORT_IREE_VENV
+ENVIRONMENTS := VENV BENCH_VENV TORCH_VENV WHEELS_VENV DOCS_VENV TABLES_VENV ECOSYSTEM_VENV ECOSYSTEM_JAX_VENV MERGING_VENV POSTERIORS_VENV SERVICE_VENV EXPORT_JAX_VENV EXPORT_IREE_VENV
 WORKERS ?= auto
 SLOW ?=
 ARGS ?=
@@ -50,6 +51,7 @@ IN_BROWSER := build/export-browser
 ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
 MERGING_INSTALLED := $(MERGING_VENV)/.installed
+POSTERIORS_INSTALLED := $(POSTERIORS_VENV)/.installed
 TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs release tools)
@@ -69,7 +71,7 @@ define make_venv
 endef
 
 .DELETE_ON_ERROR:
-.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm gather-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-planner bench-export bench-export-steps bench-devices bench-ecosystem bench-merging counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
+.PHONY: help demo example-fashion test test-all in-chroot test-arm test-changed test-times test-lines bench-tests mutants sweep program-storm plan-storm library-storm cache-storm kernels-storm rows-storm along-storm updates-storm attention-storm gather-storm ragged-storm merge-storm merge-layouts device-storm sanitize lint bench bench-quick bench-growth bench-layers bench-models bench-planner bench-export bench-export-steps bench-devices bench-ecosystem bench-merging bench-posteriors counts coverage-names parity torch-tests torch-models torch-samples table-tests ecosystem accuracy wheels wheels-check docs docs-look export-service export-browser export-jax export-iree export-survey clean
 
 help:
 	@echo "make demo   train an ensemble of classifiers as one program, and measure it"
@@ -108,6 +110,7 @@ help:
 	@echo "make bench-devices  programs over virtual devices, beside JAX"
 	@echo "make bench-ecosystem  tasks of libraries written for JAX, on Stretto and on JAX"
 	@echo "make bench-merging  stretto merge beside mergekit, PyTorch and PEFT"
+	@echo "make bench-posteriors  curvature, Laplace and chains beside laplace-torch, curvlinops and JAX"
 	@echo "make bench-models  whole networks, alone and as ensembles, beside JAX and PyTorch"
 	@echo "make coverage-names  how many of the JAX names that libraries use exist here"
 	@echo "make bench-planner  the planner's choices beside the measured best, on random products and convolutions"
@@ -259,6 +262,9 @@ bench-export: $(INSTALLED) $(BENCH_INSTALLED)
 bench-merging: $(INSTALLED) $(MERGING_INSTALLED)
 	$(BIN)/python -m benchmarks.merging --peer-python $(MERGING_VENV)/$(SCRIPTS)/python $(ARGS)
 
+bench-posteriors: $(INSTALLED) $(POSTERIORS_INSTALLED)
+	$(BIN)/python -m benchmarks.posteriors --peer-python $(POSTERIORS_VENV)/$(SCRIPTS)/python $(ARGS)
+
 bench-export-steps: $(INSTALLED)
 	$(BIN)/python -m benchmarks.export.layers
 	$(BIN)/python -m benchmarks.export.steps $(ARGS)
@@ -336,7 +342,7 @@ export-iree: $(INSTALLED) $(EXPORT_IREE_INSTALLED)
 		--iree $(EXPORT_IREE_VENV)/$(SCRIPTS)/python $(ARGS)
 
 clean:
-	rm -rf $(VENV) $(MERGING_VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so src/stretto/_engine/kernels/*.so
+	rm -rf $(VENV) $(MERGING_VENV) $(POSTERIORS_VENV) $(SERVICE_VENV) $(EXPORT_JAX_VENV) $(EXPORT_IREE_VENV) $(BENCH_VENV) $(TORCH_VENV) $(TABLES_VENV) $(WHEELS_VENV) $(DOCS_VENV) $(ECOSYSTEM_VENV) $(ECOSYSTEM_JAX_VENV) .ecosystem build dist docs/reference src/stretto.egg-info src/stretto/_engine/native/*.so src/stretto/_engine/kernels/*.so
 	rm -rf .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -356,6 +362,13 @@ $(BENCH_INSTALLED): pyproject.toml
 $(MERGING_INSTALLED): pyproject.toml
 	$(call make_venv,$(BENCH_PYTHON),$(MERGING_VENV))
 	$(MERGING_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group merging
+	@touch $@
+
+$(POSTERIORS_INSTALLED): pyproject.toml
+	$(call make_venv,$(BENCH_PYTHON),$(POSTERIORS_VENV))
+	$(POSTERIORS_VENV)/$(SCRIPTS)/python -m pip install $(PIP_FLAGS) --group posteriors
+	# Metrics of images import it, and none are used; builds for other PyTorchs break there.
+	$(POSTERIORS_VENV)/$(SCRIPTS)/python -m pip uninstall -q -y torchvision
 	@touch $@
 
 $(TORCH_INSTALLED): pyproject.toml setup.py $(NATIVE)

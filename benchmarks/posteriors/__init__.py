@@ -1,0 +1,1 @@
+"""Posterior approximations beside laplace-torch, curvlinops and chains in JAX."""
