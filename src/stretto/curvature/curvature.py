@@ -25,7 +25,7 @@ from stretto.curvature.likelihoods import (
     LikelihoodLike,
     likelihood_of,
 )
-from stretto.curvature.parts import Choice, Parts, parts_of
+from stretto.curvature.parts import Choice, Parts, function_and_params, parts_of
 from stretto.nn.module import Module
 from stretto.random.keys import as_key
 
@@ -330,7 +330,7 @@ def _describe(
         )
     function = None
     if not isinstance(model, Module):
-        function, model = model if isinstance(model, tuple) else (model.function, model.params)
+        function, model = function_and_params(model, caller)
     size = None if batch_size is None else positive(batch_size, f"{caller}: batch_size")
     return Curvature(model, x, y, key, function, names, likelihood, kind, samples, size)
 

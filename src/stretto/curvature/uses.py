@@ -215,8 +215,9 @@ class _Search:
             if not any(held):
                 continue
             op, here = e.primitive, (*path, i)
-            if isinstance(op, Call) and op.inlined() is not None:
-                known.update(zip(e.outputs, self.walk(op.inlined(), held, here), strict=True))
+            inner = op.inlined() if isinstance(op, Call) else None
+            if inner is not None:
+                known.update(zip(e.outputs, self.walk(inner, held, here), strict=True))
             elif isinstance(op, Scan):
                 self._enter(op, e, held, here)
             elif len(e.inputs) == 1 and (view := _moved(op, held[0], e)) is not None:
