@@ -1,0 +1,280 @@
+"""Kronecker factors of curvature: for each weight B ⊗ A, from the traced program.
+
+B = Σ g gᵀ over examples, positions and columns of the root, with g the cotangents of a product's
+result, and A the mean over examples and positions of a aᵀ, with a the other factor: positions of a
+sequence or of an image count as examples of their own, which is KFAC-expand. What is added has
+a = 1. A weight that meets anything else, as the scale of a norm, has its exact block, with A = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+import stretto.numpy as snp
+from stretto._engine.api.jit.jit import jit
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.tree import register_dataclass
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto.curvature.batches import Batch, batch_of, dtype_of, need_room, sum_over_batches
+from stretto.curvature.matrices import multiply
+from stretto.curvature.plan import Layout, Plan
+
+if TYPE_CHECKING:
+    from stretto.curvature.curvature import Curvature
+
+__all__ = ["Factors", "Kron", "KronEigen"]
+
+V = TypeVar("V", bound=Any)
+
+_LARGEST_EXACT = 4096
+"""How many numbers a matrix may have to get an exact block where it has no factors."""
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The two factors of one weight's block, B ⊗ A.
+
+    A weight that is several matrices, as the kernel of a convolution in groups, has as many blocks:
+    groups along axis 0, where a factor that all share has one.
+    """
+
+    B: Array
+    """(outputs, outputs), or (groups, outputs, outputs): the sum over the data of g gᵀ."""
+    A: Array
+    """(inputs, inputs), or (groups, inputs, inputs): the mean over the data of a aᵀ."""
+    layout: Layout = field(metadata={"static": True})
+    terms: int = field(metadata={"static": True})
+    """How many examples and positions A is the mean of."""
+
+    def matrix(self, v: ArrayLike) -> Array:
+        """Return an array of the weight's shape as (outputs, inputs), or (groups, ...) of those.
+
+        Axes behind those of the weight stay behind.
+        """
+        m = self.layout.matrix(as_value(v))
+        return m if self.layout.grouped else m[0]
+
+    def weight(self, m: ArrayLike) -> Array:
+        """Return what ``matrix`` gives as an array of the weight's shape."""
+        value = as_value(m)
+        return self.layout.weight(value if self.layout.grouped else value[None])
+
+    def multiply(self, v: Array) -> Array:
+        """Multiply by columns (*shape, k): B V A, since A is symmetric."""
+        m = self.matrix(v)
+        return self.weight(snp.einsum("...op,...pik,...ij->...ojk", self.B, m, self.A))
+
+    def dense(self) -> Array:
+        """Compute the block, in the order of the weight's elements."""
+        size = math.prod(self.layout.shape)
+        eye = snp.eye(size, dtype=self.B.dtype).reshape((*self.layout.shape, size))
+        return self.multiply(eye).reshape(size, size)
+
+    def diagonal(self) -> Array:
+        """Compute the diagonal of the block, in the weight's shape."""
+        b = snp.diagonal(self.B, axis1=-2, axis2=-1)
+        a = snp.diagonal(self.A, axis1=-2, axis2=-1)
+        return self.weight(b[..., :, None] * a[..., None, :])
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class KronEigen:
+    """Eigenvalues and eigenvectors of the two factors of one weight.
+
+    The block is (U ⊗ V) diag(λ μᵀ) (U ⊗ V)ᵀ. Values in ascending order, none below 0.
+    """
+
+    B_values: Array
+    """λ, (outputs,), or (groups, outputs)."""
+    B_vectors: Array
+    """U, (outputs, outputs), as columns, or one for each group."""
+    A_values: Array
+    """μ, (inputs,), or (groups, inputs)."""
+    A_vectors: Array
+    """V, (inputs, inputs), as columns, or one for each group."""
+    factors: Factors
+    """What they are of; its ``matrix`` and ``weight`` go from and to the weight's shape."""
+
+    @property
+    def values(self) -> Array:
+        """The eigenvalues of the block, λ μᵀ: (outputs, inputs), or (groups, outputs, inputs)."""
+        return self.B_values[..., :, None] * self.A_values[..., None, :]
+
+
+@register_dataclass
+@dataclass(frozen=True, eq=False)
+class Kron:
+    """A matrix over weights with a block for each, B ⊗ A; immutable, and a tree.
+
+    ``kron @ v``, ``dense`` and ``diagonal`` as ``Curvature`` has them. ``first + second``, of two
+    parts of the data, is that of both; ``kron * c`` is scaled.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> model = st.nn.Linear(2, 1)
+    >>> x = snp.array([[1.0, 0.0], [1.0, 2.0]])
+    >>> kron = st.curvature.ggn(model, x, "gaussian").kron()
+    >>> kron.factors["weight"].B, kron.factors["weight"].A
+    (Array([[2.]], dtype=float32), Array([[1., 1.],
+           [1., 2.]], dtype=float32))
+    """
+
+    factors: dict[str, Factors]
+    """By dotted name, in the order of ``names``."""
+    names: tuple[str, ...] = field(metadata={"static": True})
+    """The order of rows: a dictionary that went through ``jit`` may have another."""
+
+    def _ordered(self) -> dict[str, Factors]:
+        return {n: self.factors[n] for n in self.names}
+
+    @property
+    def size(self) -> int:
+        """The number of weights, P."""
+        return sum(math.prod(f.layout.shape) for f in self.factors.values())
+
+    def __matmul__(self, v: V) -> V:
+        """Multiply by a dictionary of arrays by name, by (P,), or by columns (P, k).
+
+        Raises:
+            ValueError: shapes do not fit.
+        """
+        parts = self._ordered()
+        shapes = {n: f.layout.shape for n, f in parts.items()}
+        return multiply(
+            "Kron", lambda v: {n: f.multiply(v[n]) for n, f in parts.items()}, shapes, v
+        )
+
+    def __add__(self, other: Kron) -> Kron:
+        """Join those of two parts of the data: B is added, A is the mean over both."""
+        if not isinstance(other, Kron):
+            return NotImplemented
+        if self.names != other.names:
+            raise ValueError(
+                f"Kron + Kron: expected the same weights; got {self.names} and {other.names}"
+            )
+        return Kron({n: _joined(self.factors[n], other.factors[n]) for n in self.names}, self.names)
+
+    def __mul__(self, scale: ArrayLike) -> Kron:
+        """Scale the matrix, by B."""
+        factors = {n: replace(f, B=f.B * scale) for n, f in self.factors.items()}
+        return replace(self, factors=factors)
+
+    __rmul__ = __mul__
+
+    def dense(self) -> Array:
+        """Compute the matrix, (P, P), zero between weights.
+
+        Raises:
+            MemoryError: it would not fit; see ``Curvature.dense``.
+        """
+        dtype = snp.result_type(*[f.B.dtype for f in self.factors.values()])
+        need_room("Kron.dense", self.size**2, dtype, f"a matrix of {self.size:,} × {self.size:,}")
+        rows, start = [], 0
+        for f in self._ordered().values():
+            block = f.dense()
+            after = self.size - start - len(block)
+            rows.append(snp.pad(block, ((0, 0), (start, after))))
+            start += len(block)
+        return snp.concatenate(rows, 0)
+
+    def diagonal(self) -> dict[str, Array]:
+        """Compute the diagonal, as an array of each weight's shape, by name."""
+        return {n: f.diagonal() for n, f in self._ordered().items()}
+
+    def eigen(self) -> dict[str, KronEigen]:
+        """Compute eigenvalues and eigenvectors of all factors, by name."""
+        return {n: _eigen(f) for n, f in self._ordered().items()}
+
+
+def _joined(one: Factors, other: Factors) -> Factors:
+    terms = one.terms + other.terms
+    mean = (one.A * one.terms + other.A * other.terms) / terms
+    return Factors(one.B + other.B, mean, one.layout, terms)
+
+
+def _eigen(f: Factors) -> KronEigen:
+    b, u = snp.linalg.eigh(f.B)
+    a, v = snp.linalg.eigh(f.A)
+    return KronEigen(snp.maximum(b, 0), u, snp.maximum(a, 0), v, f)
+
+
+# Fitting
+
+
+@jit
+def kron_of(curvature: Curvature) -> Kron:
+    """Compute the Kronecker factors of a curvature."""
+    names = curvature.names
+    plan = Plan(curvature)
+    layouts = plan.layouts
+    for i, n in enumerate(names):
+        _refuse(n, layouts[i], plan.uses.unknown.get(i), dtype_of(curvature))
+
+    def one(batch: Batch) -> list[tuple[Array, Array]]:
+        taps, exact, seen = plan.cotangents(curvature, batch)
+        return [
+            _exact_sums(exact[i], batch.here)
+            if i in exact
+            else _sums(plan, i, taps, seen, batch.here)
+            for i in range(len(names))
+        ]
+
+    sums = sum_over_batches(curvature, batch_of(curvature, plan.elements), one)
+    factors = {}
+    for i, n in enumerate(names):
+        terms = curvature.examples * plan.positions(i)
+        B, A = sums[i]
+        if not layouts[i].grouped:
+            B, A = B[0], A[0]
+        factors[n] = Factors(B, A / terms, layouts[i], terms)
+    return Kron(factors, names)
+
+
+def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> None:
+    """Raise for a weight that has no factors, or for one whose factors do not fit."""
+    size = math.prod(layout.shape)
+    if met is not None and len(layout.shape) > 1 and size > _LARGEST_EXACT:
+        raise NotImplementedError(
+            f"Curvature.kron: {name} {layout.shape} has no Kronecker factors: it meets {met}; "
+            f"expected products, convolutions, sums or look-ups of rows (an exact block is made of "
+            f"at most {_LARGEST_EXACT} numbers): leave it out by weights=, or use .diagonal() or "
+            f".low_rank()"
+        )
+    groups, outs, ins = (layout.size(role) for role in ("shared", "out", "in"))
+    what = f"the factors of {name}, {groups} of {outs:,} × {outs:,} and {ins:,} × {ins:,},"
+    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what)
+
+
+def _sums(
+    plan: Plan, weight: int, taps: Mapping[int, Array], seen: Mapping[int, Array], here: Array
+) -> tuple[Array, Array]:
+    """Return the sums of g gᵀ and of a aᵀ over all uses of a weight, (groups, n, n)."""
+    pairs = [
+        plan.operands(k, taps, seen) for k, use in enumerate(plan.listed) if use.weight == weight
+    ]
+    B = [_square(g) for g, _ in pairs]
+    A = [_square(a) for _, a in pairs if a is not None] or [_ones(here, B[0])]
+    return sum(B[1:], B[0]), sum(A[1:], A[0])
+
+
+def _exact_sums(g: Array, here: Array) -> tuple[Array, Array]:
+    """Return the sums for a weight whose gradients are known alone: its exact block, and 1."""
+    B = _square(g.reshape(1, g.shape[0] * g.shape[1], -1))
+    return B, _ones(here, B)
+
+
+def _ones(here: Array, like: Array) -> Array:
+    """Return the sum over examples of a aᵀ where a is 1."""
+    return snp.sum(here, dtype=like.dtype).reshape(1, 1, 1)
+
+
+def _square(x: Array) -> Array:
+    """Return the sums of x xᵀ over positions: (groups, n, n) of (groups, positions, n)."""
+    x = x.astype(snp.promote_types(x.dtype, np.float32))
+    return snp.swapaxes(x, 1, 2) @ x
