@@ -102,7 +102,8 @@ def product(curvature: Curvature, columns: dict[str, Array]) -> dict[str, Array]
         roots = roots_of(curvature, out, batch)
 
         def column(v: dict[str, Array]) -> dict[str, Array]:
-            df = push(v).reshape(len(out), -1)
+            dw = {n: v[n].astype(w.dtype) for n, w in chosen.items()}
+            df = push(dw).reshape(len(out), -1)
             # Λ df = S Sᵀ df
             inner = snp.einsum("nor,no->nr", roots, df)
             ct = snp.einsum("nor,nr->no", roots, inner).reshape(out.shape)
@@ -151,6 +152,7 @@ def diagonal(curvature: Curvature) -> dict[str, Array]:
     """
     names = curvature.names
     plan = Plan(curvature, once=True)
+    plan.need_room("Curvature.diagonal")
     layouts = plan.layouts
 
     def one(batch: Batch) -> dict[str, Array]:
