@@ -294,3 +294,6 @@ def test_many_classes_and_little_memory():
     said = r"Curvature.diagonal: 1,000 cotangents, .* takes 0.0 GB"
     with st.config(memory_budget=1 << 20), pytest.raises(MemoryError, match=said):
         curvature.diagonal()
+    said = r"Curvature @ v: the root of an example, \(1000, 1000\), takes 0.0 GB"
+    with st.config(memory_budget=1 << 20), pytest.raises(MemoryError, match=said):
+        curvature @ np.ones(3000)

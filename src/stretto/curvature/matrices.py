@@ -23,6 +23,7 @@ from stretto.curvature.batches import (
     Batch,
     batch_of,
     dtype_of,
+    need_room,
     outputs_of,
     rank_of,
     roots_of,
@@ -111,9 +112,10 @@ def product(curvature: Curvature, columns: dict[str, Array]) -> dict[str, Array]
 
         return vmap(column, in_axes=-1, out_axes=-1)(columns)
 
-    out, _ = outputs_of(curvature)
-    width = next(iter(columns.values())).shape[-1]
-    return sum_over_batches(curvature, batch_of(curvature, out.size * width), one)
+    out, root = outputs_of(curvature)
+    need_room("Curvature @ v", root.size, out.dtype, f"the root of an example, {root.shape[1:]},")
+    each = root.size + out.size * next(iter(columns.values())).shape[-1]
+    return sum_over_batches(curvature, batch_of(curvature, each), one)
 
 
 def _jacobians(curvature: Curvature, batch: Batch) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.typing import Array, Tree
-from stretto.curvature.batches import Batch, dtype_of, need_room, rank_of, roots_of
+from stretto.curvature.batches import Batch, dtype_of, need_room, outputs_of, roots_of
 from stretto.curvature.uses import Use, arranged, run, uses_of
 
 if TYPE_CHECKING:
@@ -87,8 +87,9 @@ class Plan:
         seen = tree.leaves(eval_shape(run_alone, curvature))
         exact = [x.size for i, x in enumerate(chosen.values()) if i in self.uses.unknown]
         given = sum(exact) + sum(math.prod(u.tap_shape) for u in self.listed)
-        self.rank, self.dtype = rank_of(curvature), dtype_of(curvature)
-        self.elements = self.rank * given + sum(math.prod(a.shape) for a in seen)
+        _, root = outputs_of(curvature)
+        self.rank, self.dtype = root.shape[-1], dtype_of(curvature)
+        self.elements = self.rank * given + root.size + sum(math.prod(a.shape) for a in seen)
 
     def need_room(self, caller: str) -> None:
         """Raise ``MemoryError`` where what one example needs does not fit."""
