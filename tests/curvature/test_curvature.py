@@ -118,6 +118,48 @@ def test_a_function_has_its_own_hessian():
     np.testing.assert_allclose(curvature.dense(), expected, atol=1e-14)
 
 
+def lstm():
+    layer = double(nn.LSTM(2, 3, batch_first=True))
+    params = dict(layer.named_parameters())
+    return lambda p, x: st.func.functional_call(layer, p, x)[0][:, -1], params
+
+
+def tied(params, x):
+    return snp.tanh(x @ params["a"]) @ params["a"].T + params["b"]
+
+
+NETWORKS = {
+    "convolution": lambda: (
+        double(
+            nn.Sequential(
+                nn.Conv2d(2, 4, 2, stride=2, dilation=(1, 2), padding=1, groups=2),
+                nn.SiLU(),
+                nn.Flatten(),
+                nn.Linear(16, 2),
+            )
+        ),
+        data(2, 2, 3, 4),
+    ),
+    "attention": lambda: (
+        double(nn.Sequential(nn.TransformerEncoderLayer(4, 2, 5, batch_first=True), nn.Flatten())),
+        data(2, 2, 4),
+    ),
+    "lstm": lambda: (lstm(), data(3, 4, 2)),
+    "tied": lambda: ((tied, {"a": data(3, 2), "b": data(3)}), data(3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_of_any_kind(name):
+    model, x = NETWORKS[name]()
+    curvature = ggn(model, x, "gaussian", batch_size=2)
+    expected = blocks(model, x, lambda f: np.eye(f.size))
+    np.testing.assert_allclose(curvature.dense(), expected, atol=1e-12)
+    np.testing.assert_allclose(row(curvature.diagonal()), np.diag(expected), atol=1e-12)
+    v = np.random.default_rng(1).normal(size=len(expected))
+    np.testing.assert_allclose(curvature @ v, expected @ v, atol=1e-11)
+
+
 def test_images_of_logits():
     model = double(nn.Conv2d(1, 3, 2))
     x = data(2, 1, 3, 3)
@@ -233,3 +275,25 @@ def test_mistakes_are_told():
     summed = (lambda p, x: snp.sum(x @ p["a"], axis=0)), {"a": data(3, 2)}
     with pytest.raises(ValueError, match="outputs must have the examples along axis 0"):
         ggn(summed, x).dense()
+
+
+def test_vectors_of_another_precision_are_taken():
+    model, x = mlp(), data(4, 3)
+    v = np.arange(26, dtype=np.float32)
+    whole = np.asarray(ggn(model, x).dense())
+    np.testing.assert_allclose(ggn(model, x) @ v, whole @ v, atol=1e-12)
+
+
+def test_it_prints_in_short():
+    text = repr(ggn(mlp(), data(4, 3), weights="last"))
+    assert text.startswith("Curvature(function=None, names=('2.weight', '2.bias')")
+
+
+def test_many_classes_and_little_memory():
+    curvature = ggn(double(nn.Linear(2, 1000)), data(2, 2))
+    said = r"Curvature.diagonal: 1,000 cotangents, .* takes 0.0 GB"
+    with st.config(memory_budget=1 << 20), pytest.raises(MemoryError, match=said):
+        curvature.diagonal()
+    said = r"Curvature @ v: the root of an example, \(1000, 1000\), takes 0.0 GB"
+    with st.config(memory_budget=1 << 20), pytest.raises(MemoryError, match=said):
+        curvature @ np.ones(3000)

@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 import stretto as st
 import stretto.numpy as snp
@@ -144,6 +146,26 @@ def test_blocks_of_one_position_are_exact(name):
     kron = curvature.kron()
     assert max(exact_blocks(curvature, kron).values()) < 1e-13
     assert len(kron.factors) == len(curvature.names)
+
+
+@settings(max_examples=15, deadline=None)
+@given(some.permutations("abcd"), some.booleans(), some.sampled_from(["abcd", "ab", "bd", "d"]))
+def test_any_order_of_a_weights_axes_is_exact(order, joined, summed):
+    sizes = {"a": 2, "b": 3, "c": 2, "d": 2}
+    weight = "".join(order)
+    shape = tuple(sizes[i] for i in weight)
+    own = "".join(i for i in weight if i not in summed)
+
+    def apply(params, x):
+        return snp.einsum(f"n{summed},{weight}->n{own}", x, params["w"].reshape(shape))
+
+    given_shape = (shape[0] * shape[1], *shape[2:]) if joined else shape
+    x = data(1, *[sizes[i] for i in summed])
+    with st.enable_x64():
+        curvature = ggn((apply, {"w": data(*given_shape, seed=1)}), x, "gaussian")
+        factors = curvature.kron().factors["w"]
+        assert factors.A.shape[-1] == math.prod(sizes[i] for i in summed)
+        np.testing.assert_allclose(factors.dense(), curvature.dense(), atol=1e-13)
 
 
 def test_last_layers_of_linear_outputs_are_exact():

@@ -68,6 +68,11 @@ def test_repeats_are_positions():
     assert use.positions == use.terms == 10
 
 
+def test_a_column_that_is_added_and_multiplied_has_no_one_layout():
+    found = used(lambda w, x: (x @ w.T) + w[:, 0], snp.ones((3, 1)), snp.ones((5, 1)))
+    assert "which use its axes differently" in found.unknown[0]
+
+
 def test_what_is_no_use_is_named():
     def met(f, *arrays):
         return used(f, *map(snp.ones, arrays)).unknown[0]
