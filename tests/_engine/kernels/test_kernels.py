@@ -68,6 +68,49 @@ NARROW = pytest.mark.parametrize(
 )
 
 
+@with_kernels
+@pytest.mark.parametrize("turned", [False, True], ids=["xx'", "x'x"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.int8])
+@pytest.mark.parametrize(("n", "k"), [(96, 40), (97, 3), (113, 700), (200, 64), (500, 10)])
+def test_a_matrix_times_its_own_transpose_has_the_bits_of_any_product(n, k, dtype, turned):
+    """What is below the diagonal is turned; with another array of the same values it is not."""
+    x = integers(n, k, dtype=dtype) if dtype == np.int8 else drawn(n, k).astype(dtype)
+    x = x.T.copy() if turned else x
+    out = {np.dtype(np.int8): np.int32, np.dtype(ml_dtypes.bfloat16): np.float32}
+    out = out.get(np.dtype(dtype), dtype)
+    spec = "ki,kj->ij" if turned else "ik,jk->ij"
+    total = drawn(n, n).astype(out)
+
+    def product(x, y, total):
+        gram = snp.einsum(spec, x, y, preferred_element_type=out)
+        return gram, snp.maximum(total + gram, 0)
+
+    with st.config(enable_x64=True):
+        run = st.jit(product)
+        one, other = snp.asarray(x), snp.asarray(x.copy())
+        same = st.jit(lambda x, total: product(x, x, total))
+        for got, expected in zip(same(one, total), run(one, other, total), strict=True):
+            np.testing.assert_array_equal(got, expected)
+        wide = x.astype(np.float64)
+        close(
+            np.asarray(same(one, total)[0], np.float64), np.einsum(spec, wide, wide), k, np.float32
+        )
+
+
+@with_kernels
+def test_matrices_of_members_times_their_own_transposes():
+    """Also where a second operand is another member's, or begins at another place of the array."""
+    x = drawn(3, 120, 30)
+    gram = st.jit(lambda x: x @ snp.swapaxes(x, 1, 2))
+    close(gram(x), x @ x.swapaxes(1, 2), 30, np.float32)
+    others = st.jit(lambda x: x @ snp.swapaxes(x[::-1], 1, 2))
+    close(others(x), x @ x[::-1].swapaxes(1, 2), 30, np.float32)
+    shifted = st.jit(lambda x: x[0] @ x[1].T)
+    close(shifted(x), x[0] @ x[1].T, 30, np.float32)
+    shared = st.jit(lambda x: snp.einsum("bik,jk->bij", x, x[0]))
+    close(shared(x), np.einsum("bik,jk->bij", x, x[0]), 30, np.float32)
+
+
 def rounded_close(got, expected, sizes, depth, roundings=1):
     """Within so many halves of a last place, and what sums in float32 of such sizes may be off."""
     last = float(ml_dtypes.finfo(got.dtype).eps) / 2

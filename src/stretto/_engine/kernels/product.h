@@ -13,6 +13,7 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
   as a row of tiles is finished. Where the processor multiplies pairs of bfloat16 (`stretto_pairs`), two
   that follow each other along K are packed as a word of T's size, and K counts words: twice the rate.
   That instruction takes numbers below 2^-126 for zeros, as XLA has the others do.
+- Of X Xᵀ the tiles below the diagonal are those above it, turned: the same products in the same order.
 - Integers are summed modulo 2^32, in words of two or of four where they are narrow: integers.h.
 
 `T`, `LANES`, `ROWS` and `NAME` are those of lanes.h.
@@ -25,6 +26,7 @@ runs over a part of K; the rows of A lie in the nearest cache, and the columns o
 #define FEW_ROWS 24    /* up to which lanes run along K where B lies so */
 #define UNPACKED 48    /* rows below which B is read as it lies */
 #define DEPTH 320      /* the most of K in a part */
+#define MIRRORED 96    /* rows from which X Xᵀ is computed above its diagonal alone */
 #define PART_COLUMNS (11 * COLUMNS)
 #define BESIDE (1 << 18) /* elements that are summed beside C: what the second cache holds */
 #define AHEAD 10       /* rows of B that are fetched ahead */
@@ -510,6 +512,7 @@ typedef struct {
     int64_t tall, wide;       /* how many parts the rows and the columns are cut into */
     int64_t rows, columns;    /* of such a part */
     int in_place, a_in_place; /* whether B and A are read as they lie */
+    int mirrored;             /* whether C is symmetric, and what is below its diagonal is turned */
     int thin;                 /* of few rows: whether lanes run along columns */
     T *a, *b;                 /* what is packed before tasks start, if it is */
     int64_t a_each, b_each;   /* of one pair, in elements; 0 where all share it */
@@ -581,8 +584,12 @@ static void NAME(task)(void *work, int64_t index)
     const Product *p = plan->p;
     int64_t column = index % plan->wide, row = index / plan->wide % plan->tall;
     int64_t pair = index / plan->wide / plan->tall;
+    if (plan->mirrored) /* the longest first */
+        column = plan->wide - 1 - column;
     int64_t j0 = column * plan->columns, i0 = row * plan->rows;
     int64_t columns = least(p->n - j0, plan->columns), rows = least(p->m - i0, plan->rows);
+    if (plan->mirrored)
+        rows = least(rows, j0 + columns - i0);
     int64_t a_first = offset(BATCH_AXES, p->batch, p->a_batch, pair) + i0 * p->a_m;
     int64_t b_first = offset(BATCH_AXES, p->batch, p->b_batch, pair) + j0 * p->b_n;
     /* What is rounded in the end is summed beside: a row of tiles, or all where there are parts. */
@@ -627,6 +634,10 @@ static void NAME(task)(void *work, int64_t index)
             while (j < columns) {
                 int vectors = NAME(next)(plan->in_place && j < last ? last - j : columns - j);
                 int64_t wide = (int64_t)vectors * LANES, b_k = wide;
+                if (plan->mirrored && j0 + j + wide <= i0 + i) {
+                    j += wide;
+                    continue;
+                }
                 const T *b_tile;
                 if (plan->b)
                     b_tile = plan->b + pair * plan->b_each + from * plan->width + (j0 + j) * k;
@@ -645,10 +656,41 @@ static void NAME(task)(void *work, int64_t index)
                         to[r * c_m + q] = (part ? to[r * c_m + q] : 0) + edge[r * COLUMNS + q];
                 j += wide;
             }
-            if (part == plan->parts - 1) /* while they are near */
+            if (part == plan->parts - 1 && !plan->mirrored) /* while they are near */
                 NAME(finish)(p, c + i * c_tile, c_m, pair, i0 + i, j0, height, columns, beside);
         }
     }
+}
+
+INLINE T *NAME(of_pair)(const Product *p, int64_t pair)
+{
+    return (T *)p->c + offset(BATCH_AXES, p->batch, p->c_batch, pair);
+}
+
+/* Turn what is above the diagonal of C, below which nothing may have been computed: for some rows. */
+static void NAME(mirror)(void *work, int64_t index)
+{
+    const Plan *plan = work;
+    const Product *p = plan->p;
+    int64_t blocks = (p->m + LANES - 1) / LANES, i = index % blocks * LANES, rows = least(p->m - i, LANES);
+    T *c = NAME(of_pair)(p, index / blocks);
+    for (int64_t j = 0; j < i; j += LANES) {
+        T *to = c + i * p->c_m + j;
+        if (rows == LANES)
+            NAME(turn)(c, j * p->c_m + i, p->c_m, PLAIN, to, p->c_m);
+        else
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t q = 0; q < LANES; q++)
+                    to[r * p->c_m + q] = c[(j + q) * p->c_m + i + r];
+    }
+}
+
+static void NAME(finish_mirrored)(void *work, int64_t index)
+{
+    const Product *p = ((const Plan *)work)->p;
+    int64_t blocks = (p->m + LANES - 1) / LANES, i = index % blocks * LANES;
+    NAME(finish)(p, NAME(of_pair)(p, index / blocks) + i * p->c_m, p->c_m, index / blocks, i, 0,
+                 least(p->m - i, LANES), p->n, 0);
 }
 
 /* A few rows times columns that lie along K, as many at once as there are registers for: where any of
@@ -870,6 +912,9 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
     plan.depth = plan.parts > 1 ? up((p->k + plan.parts - 1) / plan.parts, 16) : p->k;
     plan.in_place = p->b_kind == PLAIN && p->b_n == 1 && p->m < UNPACKED;
     plan.a_in_place = p->a_kind == PLAIN && p->a_k == 1 && p->n <= COLUMNS;
+    plan.mirrored = p->m >= MIRRORED && p->k > 2 && p->a == p->b && p->m == p->n && p->a_m == p->b_n
+        && p->a_k == p->b_k && !memcmp(p->a_batch, p->b_batch, sizeof p->a_batch) && p->added != p->c
+        && p->c_kind == PLAIN;
     int64_t each = threads == 1 || pairs >= 4 * threads ? 1 : (2 * threads + pairs - 1) / pairs;
     if (p->n >= COLUMNS * 2 * each || p->n >= p->m || each == 1) {
         int64_t cut = (p->n + each - 1) / each;
@@ -914,6 +959,12 @@ static int NAME(product)(const XLA_FFI_CallFrame *frame, const Product *p)
         }
     }
     stretto_parallel(frame, threads, pairs * plan.tall * plan.wide, NAME(task), &plan);
+    if (plan.mirrored && !plan.failed) {
+        int64_t blocks = pairs * ((p->m + LANES - 1) / LANES);
+        stretto_parallel(frame, threads, blocks, NAME(mirror), &plan);
+        if (p->added || p->relu)
+            stretto_parallel(frame, threads, blocks, NAME(finish_mirrored), &plan);
+    }
     stretto_forget(SLOT_SHARED);
     return plan.failed ? -1 : 0;
 }
