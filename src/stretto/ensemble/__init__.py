@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stretto.ensemble import layers as layers, plots as plots
     from stretto.ensemble.averaging import *
     from stretto.ensemble.batch_statistics import *
+    from stretto.ensemble.bayesian_regression import *
     from stretto.ensemble.calibration import *
     from stretto.ensemble.combination import *
     from stretto.ensemble.conformal import *
@@ -54,6 +55,7 @@ exports(
     .: layers plots
     .averaging: EMA SWA SWAG AverageState SWAGState
     .batch_statistics: update_batch_norm
+    .bayesian_regression: BayesianRegression RegressionPrediction fit_bayesian_regression
     .calibration: HistogramBinning Isotonic Platt Temperature VectorScaling fit_histogram_binning
         fit_isotonic fit_platt fit_temperature fit_vector_scaling
     .combination: Selection geometric_mean greedy_selection log_mean logit_mean majority_vote
