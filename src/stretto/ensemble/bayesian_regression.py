@@ -23,14 +23,14 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.stop_gradient import stop_gradient
 from stretto.ensemble.score_arguments import at_least_float32, concrete
 
-__all__ = ["BayesianRegression", "RegressionPrediction", "fit_bayesian_regression"]
+__all__ = ["BayesianRegression", "MeanVariance", "fit_bayesian_regression"]
 
 _REACH = math.log(1e12)
 """How far from the mean squared singular value the ratio ασ² is looked for, up and down."""
 _GRID = 129
 
 
-class RegressionPrediction(NamedTuple):
+class MeanVariance(NamedTuple):
     """Means and variances of predicted numbers, as ``gaussian_nll`` takes them."""
 
     mean: Array
@@ -86,7 +86,7 @@ class BayesianRegression:
         ratio = self.prior_precision * snp.square(noise)
         return self._fit_axes(snp.sum(squares / (squares + ratio), axis=0), -1)
 
-    def predict(self, features: ArrayLike, noise: bool = False) -> RegressionPrediction:
+    def predict(self, features: ArrayLike, noise: bool = False) -> MeanVariance:
         """Predict targets, with the variance of their mean.
 
         Args:
@@ -94,7 +94,7 @@ class BayesianRegression:
             noise: add σ² to the variance, for that of new targets.
 
         Returns:
-            ``RegressionPrediction`` of mean and variance, (..., outputs) or (...).
+            ``MeanVariance`` of mean and variance, (..., outputs) or (...).
 
         Raises:
             ValueError: the last axis of ``features`` has another size.
@@ -115,7 +115,7 @@ class BayesianRegression:
             variance = variance + rest @ (1 / self.prior_precision)[None]
         if noise:
             variance = variance + snp.square(self.noise)
-        return RegressionPrediction(self._fit_axes(x @ weights, -1), self._fit_axes(variance, -1))
+        return MeanVariance(self._fit_axes(x @ weights, -1), self._fit_axes(variance, -1))
 
     def log_marginal_likelihood(
         self, prior_precision: ArrayLike | None = None, noise: ArrayLike | None = None
@@ -307,9 +307,9 @@ def _maximize(
             known = snp.log(_quadratic(squares, c, r, snp.exp(log_ratio)) / examples)
         return snp.exp(log_ratio - known), snp.exp(known / 2)
 
-    found = vmap(one, (1, 0, None if alpha is None else 0, None if sigma is None else 0))(
-        *(None if x is None else stop_gradient(x) for x in (coefficients, residual, alpha, sigma))
-    )
+    axes = (1, 0, None if alpha is None else 0, None if sigma is None else 0)
+    given = (None if x is None else stop_gradient(x) for x in (alpha, sigma))
+    found = vmap(one, axes)(stop_gradient(coefficients), stop_gradient(residual), *given)
     # What was given stays so, to the bit, and for derivatives.
     return (
         stop_gradient(found[0]) if alpha is None else alpha,
