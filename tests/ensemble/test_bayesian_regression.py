@@ -1,5 +1,8 @@
 """Bayesian linear regression against the conjugate formulas, the Gaussian process, MacKay's law."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -16,6 +19,10 @@ NEW = RNG.normal(size=(5, P))
 ALPHA, SIGMA = np.array([0.7, 2.0]), np.array([0.4, 1.2])
 WIDE = RNG.normal(size=(8, 20))  # more features than examples
 SETTINGS = {"prior_precision": ALPHA, "noise": SIGMA}
+
+
+FOLDER = Path(__file__).parents[3] / "shared" / "reference" / "posteriors"
+"""laplace-torch's values, where the folder is there."""
 
 
 @pytest.fixture(autouse=True)
@@ -123,13 +130,22 @@ def test_ten_members_at_once_are_each_alone():
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, {}])
-def test_the_slope_of_the_evidence_by_features(settings):
-    """At the maximum too: features can be trained by it."""
+@pytest.mark.parametrize("dead", [0, 2])
+def test_the_slope_of_the_evidence_by_features(settings, dead):
+    """At the maximum too, and with features that are 0: features can be trained by it."""
     value = lambda x: fit_bayesian_regression(x, Y, **settings).log_marginal_likelihood().sum()
-    direction = RNG.normal(size=X.shape)
-    slopes = st.jit(st.grad(value))(snp.asarray(X))
-    ends = [float(value(X + s * direction)) for s in (1e-5, -1e-5)]
-    np.testing.assert_allclose((slopes * direction).sum(), (ends[0] - ends[1]) / 2e-5, rtol=1e-6)
+    x, direction = X.copy(), RNG.normal(size=X.shape)
+    x[:, :dead] = 0
+    slopes = st.jit(st.grad(value))(snp.asarray(x))
+    ends = [float(value(x + s * direction)) for s in (1e-5, -1e-5)]
+    np.testing.assert_allclose((slopes * direction).sum(), (ends[0] - ends[1]) / 2e-5, rtol=1e-5)
+
+
+def test_saved_and_loaded(tmp_path):
+    fitted = fit_bayesian_regression(X, Y)
+    st.save(tmp_path / "fitted.safetensors", fitted)
+    again = st.load(tmp_path / "fitted.safetensors", like=fitted)
+    np.testing.assert_array_equal(again.predict(NEW).variance, fitted.predict(NEW).variance)
 
 
 def test_float32():
@@ -154,3 +170,28 @@ def test_misuse():
         fit_bayesian_regression(X, Y, noise=np.ones(3))
     with pytest.raises(ValueError, match=r"features of shape \(..., 6\), got \(5, 5\)"):
         fit_bayesian_regression(X, Y).predict(NEW[:, :5])
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the reference values")
+def test_a_network_s_last_layer_at_its_map_is_laplace_torch_s():
+    """There the last layer's Laplace is exact; means agree as far as the training got, 1e-8."""
+    arrays = np.load(FOLDER / "reference.npz")
+    numbers = json.loads((FOLDER / "reference.json").read_text())
+    layer = "reg.last_layer.full.ggn"
+
+    def features(x):
+        hidden = np.tanh(x @ arrays["reg.w.0.weight"].T + arrays["reg.w.0.bias"])
+        return np.concatenate([hidden, np.ones((len(x), 1))], axis=1)
+
+    fitted = fit_bayesian_regression(
+        features(arrays["reg.x"]), arrays["reg.y"][:, 0], prior_precision=1.0, noise=0.2
+    )
+    mean, variance = fitted.predict(features(arrays["reg.xt"]))
+    np.testing.assert_allclose(mean, arrays["reg.f_test"][:, 0], atol=1e-7)
+    np.testing.assert_allclose(variance, arrays[f"{layer}.glm_var"][:, 0, 0], rtol=1e-10)
+    np.testing.assert_allclose(fitted.weights[:8], arrays["reg.w.2.weight"][0], atol=1e-7)
+    evidence = lambda log: fitted.log_marginal_likelihood(snp.exp(log[0]), 0.2 * snp.exp(log[1]))
+    value, slopes = st.value_and_grad(evidence)(snp.zeros(2))
+    np.testing.assert_allclose(value, numbers[f"{layer}.marglik0"], rtol=1e-10)
+    expected = [numbers[f"{layer}.dmarglik_dlog{name}0"] for name in ("prior", "sigma")]
+    np.testing.assert_allclose(slopes, expected, rtol=1e-6)

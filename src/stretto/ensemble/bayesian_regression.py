@@ -42,7 +42,13 @@ class MeanVariance(NamedTuple):
 @register_dataclass
 @dataclass(frozen=True)
 class BayesianRegression:
-    """The posterior of a linear regression's weights, to predict with: an immutable tree."""
+    """The posterior of a linear regression's weights, to predict with: an immutable tree.
+
+    >>> x, y = snp.array([[1.0], [2.0]]), snp.array([1.0, 3.0])
+    >>> fitted = fit_bayesian_regression(x, y, prior_precision=1.0, noise=1.0)
+    >>> round(float(fitted.weights[0]), 4), round(float(fitted.covariance[0, 0]), 4)
+    (1.1667, 0.1667)
+    """
 
     directions: Array
     """(rank, features): the right singular vectors of the features."""

@@ -134,6 +134,16 @@ def test_an_ensemble_is_each_member_alone():
         assert not np.array_equal(fitted[i][0].direction, members[i][0].direction)
 
 
+def test_fit_tracks_the_precision_with_momentum():
+    ensemble = st.Ensemble([head(outputs=2, momentum=0.5, data_size=12) for _ in range(2)])
+    labels = (X[:, 0] > 0).astype(np.int32)
+    loss = lambda m, x, y: nn.functional.cross_entropy(m(x), y)
+    settings = {"epochs": 40, "batch_size": 12, "key": KEY, "progress": False}
+    fitted = ensemble.fit(loss, (X, labels), optim.sgd(1e-9), **settings).ensemble
+    exact = update_precision(fitted, [X])
+    np.testing.assert_allclose(fitted[1].precision, exact[1].precision, rtol=1e-6, atol=1e-9)
+
+
 def test_uncertainty_grows_away_from_the_data():
     layer = update_precision(head(num_features=256), [X] * 50)
     far = st.nn.functional.softmax(layer(X * 0 + 30 + X), dim=-1).max(-1)

@@ -197,6 +197,9 @@ class RandomFeatureGaussianProcess(Module):
 
         Returns:
             (..., num_features).
+
+        Raises:
+            ValueError: the last axis of ``input`` has another size.
         """
         x = check_features(self, input, self.in_features)
         waves = linear(x / self.length_scale, self.random_weight, self.random_phase)
@@ -423,7 +426,11 @@ class SpectralNorm(Module):
         self.register_buffer("direction", self._iterate(start, 20))
 
     def spectral_norm(self) -> Array:
-        """Return the layer's spectral norm as found so far, a scalar, differentiable."""
+        """Return the layer's spectral norm as found so far, differentiable.
+
+        Returns:
+            A scalar, at most the true norm.
+        """
         x = self._linear(stop_gradient(self.direction))
         return snp.sqrt(snp.sum(snp.square(x)))
 
