@@ -1,8 +1,8 @@
 """Ensembles of models: one object, what its predictions say together, and what they are worth.
 
 ``ensemble`` holds and runs members. ``combination`` makes one prediction of theirs, and has weights
-that are fitted; ``uncertainty`` says how members differ; ``scores`` and ``detection`` say
-what predictions are worth; ``calibration`` makes their probabilities true, and
+that are fitted; ``uncertainty`` says how members differ; ``scores``, ``regression_scores`` and
+``detection`` say what predictions are worth; ``calibration`` makes their probabilities true, and
 ``conformal`` sets and intervals. ``plots`` draws members, reliability and uncertainty.
 ``estimators`` are scikit-learn's; ``sweeping`` tries many configurations.
 """
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stretto.ensemble.anchoring import *
     from stretto.ensemble.averaging import *
     from stretto.ensemble.batch_statistics import *
+    from stretto.ensemble.bayesian_regression import *
     from stretto.ensemble.calibration import *
     from stretto.ensemble.combination import *
     from stretto.ensemble.conformal import *
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.pipelines import *
     from stretto.ensemble.estimators.regressor import *
+    from stretto.ensemble.group_scores import *
     from stretto.ensemble.merging import *
+    from stretto.ensemble.regression_scores import *
     from stretto.ensemble.scores import *
     from stretto.ensemble.snapshots import *
     from stretto.ensemble.sweeping import *
@@ -55,6 +58,7 @@ exports(
     .anchoring: randomised_map
     .averaging: EMA SWA SWAG AverageState SWAGState
     .batch_statistics: update_batch_norm
+    .bayesian_regression: BayesianRegression MeanVariance fit_bayesian_regression
     .calibration: HistogramBinning Isotonic Platt Temperature VectorScaling fit_histogram_binning
         fit_isotonic fit_platt fit_temperature fit_vector_scaling
     .combination: Selection geometric_mean greedy_selection log_mean logit_mean majority_vote
@@ -63,17 +67,18 @@ exports(
     .conformal: ConformalIntervals ConformalSets VarianceScaling fit_conformal
         fit_conformal_intervals fit_variance_scaling
     .convergence: ess rhat
-    .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
+    .detection: aupr auroc aurc excess_aurc fpr_at_tpr ood_aupr ood_auroc ood_fpr
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
     .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
+    .group_scores: GroupScores by_group
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         input_grams task_vector ties uniform_soup
+    .regression_scores: crps_ensemble crps_gaussian energy_score_ensemble gaussian_nll
+        interval_coverage interval_score mae pinball_loss pit_ensemble pit_gaussian r2 rmse
     .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
-        classwise_ece confusion_matrix crps_ensemble crps_gaussian ece f1 gaussian_nll
-        interval_coverage mae mce nll nll_from_logits pit_ensemble pit_gaussian r2 reliability rmse
-        top_k_accuracy
+        classwise_ece confusion_matrix ece f1 mce nll nll_from_logits reliability top_k_accuracy
     .snapshots: SnapshotState Snapshots
     .sweeping: Sweep sweep
     .uncertainty: TotalVariance cohen_kappa confidence disagreement energy_score expected_entropy

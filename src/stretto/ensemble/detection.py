@@ -2,8 +2,11 @@
 
 A greater score says "positive": out of distribution, or predicted wrongly. All are computed from
 ranks, and tied scores count as one threshold, in any order. They work under ``jit`` and ``vmap``;
-they are constant but for jumps, so that derivatives are zero. A NaN score, or one kind without
-examples, makes the result NaN.
+they are constant but for jumps, so that derivatives are zero (but for those by losses). A NaN
+score, or one kind without examples, makes the result NaN.
+
+Selective prediction leaves the examples of the greatest scores to others; ``aurc`` says what the
+rest cost.
 """
 
 from __future__ import annotations
@@ -12,12 +15,15 @@ import numpy as np
 
 import stretto.numpy as snp
 from stretto import lax
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.typing import Array, ArrayLike
+from stretto._engine.ops.broadcast import of_rank
 from stretto.ensemble.score_arguments import at_least_float32
 
-__all__ = ["aupr", "auroc", "fpr_at_tpr", "ood_aupr", "ood_auroc", "ood_fpr"]
+__all__ = ["aupr", "auroc", "aurc", "excess_aurc", "fpr_at_tpr", "ood_aupr", "ood_auroc",
+           "ood_fpr"]  # fmt: skip
 
 
 def auroc(scores: ArrayLike, positive: ArrayLike) -> Array:
@@ -78,6 +84,48 @@ def fpr_at_tpr(scores: ArrayLike, positive: ArrayLike, tpr: float = 0.95) -> Arr
     0.5
     """
     return _fpr(*_of_labels("fpr_at_tpr", scores, positive), tpr, "fpr_at_tpr")
+
+
+def aurc(scores: ArrayLike, losses: ArrayLike) -> Array:
+    """Return the area under the risk-coverage curve (Geifman, Uziel and El-Yaniv, 2019).
+
+    The mean over k from 1 to examples of the mean loss of the k examples with the least scores.
+    Equal scores count as in every order, each as often.
+
+    Args:
+        scores: (..., examples), an uncertainty: greater where an error is likelier; the negative of
+            a confidence.
+        losses: (examples,), or with the leading axes too: errors 0 and 1, or any other losses.
+
+    Returns:
+        (...), lower is better; the mean loss for a score that says nothing.
+
+    Raises:
+        ValueError: shapes do not match, or there are no examples.
+
+    >>> round(float(aurc(snp.array([0.1, 0.2, 0.3, 0.4]), snp.array([0.0, 0.0, 1.0, 0.0]))), 4)
+    0.1458
+    """
+    return _aurc(*_of_losses("aurc", scores, losses))
+
+
+@described_like(aurc)
+def excess_aurc(scores: ArrayLike, losses: ArrayLike) -> Array:
+    """Return by how much ``aurc`` exceeds that of the best order, in which losses ascend.
+
+    Geifman et al. (2019) have a formula for errors of many examples, (1 − r) log(1 − r) + r, in
+    place of the best order's exact area.
+
+    Returns:
+        (...), at least 0; 0 where no example with a greater loss has a lesser score.
+
+    >>> scores = snp.array([0.1, 0.2, 0.3, 0.4])
+    >>> round(float(excess_aurc(scores, snp.array([0.0, 0.0, 1.0, 0.0]))), 4)
+    0.0833
+    """
+    s, loss = _of_losses("excess_aurc", scores, losses)
+    best = snp.mean(snp.sort(loss, axis=-1) * _tail_sums(loss), axis=-1)
+    return _aurc(s, loss) - best
 
 
 def ood_auroc(scores_in: ArrayLike, scores_out: ArrayLike) -> Array:
@@ -216,3 +264,41 @@ def _fpr(scores: Array, positive: Array, tpr: float, caller: str) -> Array:
 def _total(counts: Array, scores: Array) -> Array:
     """Return the last count, which is the greatest, as a divisor: 1 where there are none."""
     return snp.maximum(counts[..., -1:], 1).astype(scores.dtype)
+
+
+def _of_losses(caller: str, scores: ArrayLike, losses: ArrayLike) -> tuple[Array, Array]:
+    s = at_least_float32(scores, caller, "scores")
+    loss = at_least_float32(losses, caller, "losses")
+    if s.ndim < 1 or loss.ndim < 1 or s.shape[-loss.ndim :] != loss.shape or not s.shape[-1]:
+        raise ValueError(
+            f"{caller}: expected scores of shape (..., examples) and losses of shape (examples,), "
+            f"of at least one example; got {s.shape} and {loss.shape}"
+        )
+    return s, snp.broadcast_to(loss, s.shape)
+
+
+def _tail_sums(losses: Array) -> Array:
+    """Return Σ over k ≥ i of 1 / k, how much the i-th loss in the order weighs in the area."""
+    n = losses.shape[-1]
+    weights = np.cumsum(1 / np.arange(n, 0, -1.0))[::-1].astype(losses.dtype)
+    return of_rank(snp.asarray(weights), losses.ndim)
+
+
+def _aurc(scores: Array, losses: Array) -> Array:
+    order = snp.argsort(scores, axis=-1)
+    s = snp.take_along_axis(scores, order, axis=-1)
+    loss = snp.take_along_axis(losses, order, axis=-1)
+    # Equal scores share their weights: the mean over all their orders.
+    n = s.shape[-1]
+    differs = snp.not_equal(s[..., 1:], s[..., :-1]).astype(np.int32)
+    tie = snp.pad(snp.cumsum(differs, axis=-1), [(0, 0)] * (s.ndim - 1) + [(1, 0)])
+    weights = snp.broadcast_to(_tail_sums(loss), s.shape)
+
+    def shared(tie: Array, weights: Array) -> Array:
+        total = lax.segment_sum(weights, tie, num_segments=n)
+        count = lax.segment_sum(snp.ones_like(weights), tie, num_segments=n)
+        return (total / snp.maximum(count, 1))[tie]
+
+    weights = vmap(shared)(tie.reshape(-1, n), weights.reshape(-1, n)).reshape(s.shape)
+    area = snp.mean(loss * weights, axis=-1)
+    return snp.where(snp.any(snp.isnan(scores), axis=-1), np.nan, area)

@@ -5,6 +5,9 @@ What does not fit raises an error that says what was expected.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 import numpy as np
 
 import stretto.numpy as snp
@@ -13,6 +16,9 @@ from stretto._engine.core.interpreter import Tracer, Value, as_value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
 from stretto.nn.functional.activations import indicator
+
+Groups: TypeAlias = tuple[Any, ...]
+"""The names of groups of examples, in their order."""
 
 _averages: WeakTable[Value] = WeakTable()
 """Arrays that are combined of members', by identity."""
@@ -131,6 +137,69 @@ def with_targets(
             f"shape after any leading axes, got {t.shape} and {p.shape}"
         )
     return p, of_rank(t, p.ndim), tuple(range(-t.ndim, 0))
+
+
+def group_ids(
+    caller: str,
+    groups: ArrayLike,
+    examples: int,
+    num_groups: int | None = None,
+    names: Groups | None = None,
+) -> tuple[Array, Groups]:
+    """Return the place of each example's group, (examples,) of int32, and the groups' names.
+
+    Integers are places themselves, from 0 to ``num_groups`` − 1; other labels, such as strings, go
+    by their place among ``names``, or without these in ascending order. A traced integer out of
+    range is of no group.
+    """
+    known = None if isinstance(groups, Tracer) else np.asarray(groups)
+    shape = np.shape(groups) if known is None else known.shape
+    if shape != (examples,):
+        raise ValueError(
+            f"{caller}: expected groups of shape ({examples},), one for each example, got {shape}"
+        )
+    if known is not None and known.dtype.kind in "bUSOT":
+        return _by_name(caller, known, num_groups, names)
+    ids = as_value(groups, caller, "groups")
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise TypeError(
+            f"{caller}: expected groups of integers from 0 on, or of names (strings, booleans), "
+            f"got {ids.dtype}"
+        )
+    if names is not None and names != tuple(range(len(names))):
+        raise TypeError(f"{caller}: expected groups by name, of {few(names)}; got {ids.dtype}")
+    if names is None and num_groups is None:
+        if known is None:
+            raise ValueError(f"{caller}: groups are traced, so num_groups= must say how many")
+        num_groups = int(known.max(initial=-1)) + 1
+    found = names or tuple(range(num_groups or 0))
+    at_least(1, len(found), caller, "group")
+    if known is not None and ((known < 0) | (known >= len(found))).any():
+        wrong = known[(known < 0) | (known >= len(found))][0]
+        raise ValueError(f"{caller}: expected groups from 0 to {len(found) - 1}, got {wrong}")
+    # A negative index would count from the end.
+    return snp.where(ids < 0, len(found), ids).astype(np.int32), found
+
+
+def _by_name(
+    caller: str, labels: np.ndarray, num_groups: int | None, names: Groups | None
+) -> tuple[Array, Groups]:
+    """Do as ``group_ids`` for groups that have names."""
+    if num_groups is not None:
+        raise ValueError(
+            f"{caller}: num_groups is of groups that are integers; these are of {labels.dtype}"
+        )
+    found = tuple(sorted(set(labels.tolist()))) if names is None else names
+    place = {name: i for i, name in enumerate(found)}
+    for label in labels.tolist():
+        if label not in place:
+            raise ValueError(f"{caller}: no group {label!r}; there are {few(found)}")
+    return snp.asarray(np.array([place[label] for label in labels.tolist()], np.int32)), found
+
+
+def few(names: Sequence[Any]) -> str:
+    """Return the first of the names, for a message."""
+    return ", ".join(map(repr, names[:5])) + (", …" if len(names) > 5 else "")
 
 
 def clamped(probs: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Score predictions: classes and probabilities, and predicted numbers.
+"""Score predicted classes and their probabilities.
 
 Every score of classes takes ``probs`` of shape (..., examples, classes), probabilities over the
 last axis (or ``logits``, where the name says so), and ``labels`` of shape (examples,), integers
@@ -15,15 +15,10 @@ zero.
 Calibration error: do events that are given the probability p happen in a share p of cases? Bins are
 of equal width, or, with ``binning="mass"``, of equally many examples. All these figures are biased
 upwards where bins hold few examples. Read ``calibration`` for what to do about them.
-
-Scores of numbers (errors, Gaussian likelihood, CRPS, intervals, PIT) take ``targets`` of the shape
-(examples, ...): several numbers an example will do. Predictions have that shape after any leading
-axes, which remain in the result; the axes of the targets are averaged over.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,34 +26,23 @@ import numpy as np
 import stretto.numpy as snp
 from stretto import lax
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.core.caches import WeakTable
 from stretto._engine.core.functions import described_like
-from stretto._engine.core.interpreter import Value
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.ops.broadcast import of_rank
-from stretto._engine.ops.exponential import root_of_squares
 from stretto.ensemble.score_arguments import (
     at_least,
     check_binning,
     check_labels,
     clamped,
-    concrete,
     correct,
-    of_members,
     one_hot_like,
-    with_targets,
 )
 from stretto.nn.functional.activations import indicator
 from stretto.numpy.normalized import log_softmax
 
 __all__ = ["Binning", "BrierParts", "Reliability", "accuracy", "balanced_accuracy", "brier",
-           "brier_decomposition", "classwise_ece", "confusion_matrix", "crps_ensemble",
-           "crps_gaussian", "ece", "f1", "gaussian_nll", "interval_coverage", "mae", "mce", "nll",
-           "nll_from_logits", "pit_ensemble", "pit_gaussian", "r2", "reliability", "rmse",
-           "top_k_accuracy"]  # fmt: skip
-
-_averages: WeakTable[Value] = WeakTable()
-"""Arrays that are combined of members', by identity."""
+           "brier_decomposition", "classwise_ece", "confusion_matrix", "ece", "f1", "mce", "nll",
+           "nll_from_logits", "reliability", "top_k_accuracy"]  # fmt: skip
 
 
 def accuracy(probs: ArrayLike, labels: ArrayLike) -> Array:
@@ -482,239 +466,3 @@ def _in_bins(confidence: Array, happened: Array, bins: int, binning: Binning) ->
     mean_in_bin = lambda x: (x[..., None, :] @ in_bin)[..., 0, :] / divisor
     share = snp.broadcast_to(count / examples, confidence.shape[:-1] + (bins,))
     return Reliability(share, mean_in_bin(confidence), mean_in_bin(happened))
-
-
-def rmse(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """Return the root of the mean squared error.
-
-    Args:
-        predictions: (..., examples, ...).
-        targets: (examples, ...).
-
-    Returns:
-        (...), in the unit of the targets.
-
-    Raises:
-        ValueError: shapes do not match.
-
-    >>> round(float(rmse(snp.array([1.0, 4.0]), snp.array([1.0, 2.0]))), 4)
-    1.4142
-    """
-    p, t, axes = with_targets("rmse", predictions, targets)
-    return root_of_squares(snp.mean(snp.square(p - t), axis=axes))
-
-
-@described_like(rmse)
-def mae(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """Return the mean absolute error.
-
-    >>> float(mae(snp.array([1.0, 4.0]), snp.array([1.0, 2.0])))
-    1.0
-    """
-    p, t, axes = with_targets("mae", predictions, targets)
-    return snp.mean(snp.abs(p - t), axis=axes)
-
-
-@described_like(rmse)
-def r2(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """Return the coefficient of determination: the predicted share of the targets' variance.
-
-    1 − Σ (y − p)² / Σ (y − mean y)² over examples, and the mean of it over several numbers an
-    example, as in ``sklearn.metrics.r2_score``.
-
-    Returns:
-        (...), at most 1; −inf or NaN where the targets are constant.
-
-    >>> float(r2(snp.array([1.0, 2.0, 4.0]), snp.array([1.0, 2.0, 3.0])))
-    0.5
-    """
-    p, t, axes = with_targets("r2", predictions, targets)
-    error = snp.sum(snp.square(p - t), axis=axes[0])
-    mean = snp.mean(t, axis=axes[0], keepdims=True)
-    spread = snp.sum(snp.square(t - mean), axis=axes[0])
-    return snp.mean(1 - error / spread, axis=axes[1:]) if axes[1:] else 1 - error / spread
-
-
-def gaussian_nll(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
-    """Return the mean negative log-likelihood of the targets under Gaussians, in nats.
-
-    ½ mean of log(2πσ²) + (y − μ)² / σ² (Nix and Weigend, 1994).
-
-    Args:
-        means: (..., examples, ...).
-        variances: of the shape of means, or one that broadcasts to it; positive.
-        targets: (examples, ...).
-
-    Returns:
-        (...).
-
-    Raises:
-        ValueError: shapes do not match, or a variance that is not traced is not positive.
-
-    >>> zero, one = snp.zeros(2), snp.ones(2)
-    >>> round(float(gaussian_nll(zero, one, zero)), 4)  # ½ log 2π
-    0.9189
-    """
-    m, v, t, axes = _gaussian("gaussian_nll", means, variances, targets)
-    return snp.mean(snp.log(2 * math.pi * v) + snp.square(t - m) / v, axis=axes) / 2
-
-
-@described_like(gaussian_nll)
-def crps_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
-    """Return Gaussians' continuous ranked probability score (Gneiting and Raftery, 2007, eq. 5).
-
-    The mean of σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ) / σ. Like an absolute error, which
-    it is in the limit of no variance, it is in the unit of the targets.
-
-    Returns:
-        (...), at least 0.
-
-    >>> zero, one = snp.zeros(2), snp.ones(2)
-    >>> round(float(crps_gaussian(zero, one, zero)), 4)
-    0.2337
-    """
-    m, v, t, axes = _gaussian("crps_gaussian", means, variances, targets)
-    deviation = snp.sqrt(v)
-    z = (t - m) / deviation
-    density = snp.exp(-snp.square(z) / 2) / math.sqrt(2 * math.pi)
-    # 2Φ(z) − 1 = erf(z / √2)
-    score = z * lax.erf(z * math.sqrt(0.5)) + 2 * density - 1 / math.sqrt(math.pi)
-    return snp.mean(deviation * score, axis=axes)
-
-
-def crps_ensemble(predictions: ArrayLike, targets: ArrayLike, *, fair: bool = False) -> Array:
-    """Return the continuous ranked probability score of members taken as a sample.
-
-    mean |x_i − y| − ½ mean |x_i − x_j| (Gneiting and Raftery, 2007, eq. 21), in the unit of the
-    targets.
-
-    Args:
-        predictions: (members, ..., examples, ...).
-        targets: (examples, ...).
-        fair: take the second mean over pairs of different members: an estimate, without bias, of
-            the score of the distribution that members are drawn from (Ferro, 2014).
-
-    Returns:
-        (...), the axes between members and those of the targets.
-
-    Raises:
-        ValueError: shapes do not match, or ``fair`` with one member.
-
-    >>> members = snp.array([[0.0], [2.0]])
-    >>> float(crps_ensemble(members, snp.array([1.0])))
-    0.5
-    """
-    p, t, axes = _members_and_targets("crps_ensemble", predictions, targets)
-    members = p.shape[0]
-    if fair and members < 2:
-        raise ValueError("crps_ensemble: fair=True needs at least 2 members, got 1")
-    error = snp.mean(snp.abs(p - t), axis=0)
-    # Σ over i, j of |x_i − x_j| = 2 Σ_k (2k − M + 1) x_(k) over sorted members, k from 0.
-    factors = snp.arange(1 - members, members, 2, dtype=p.dtype)
-    spread = 2 * snp.tensordot(factors, snp.sort(p, axis=0), 1)
-    pairs = members * (members - 1 if fair else members)
-    return snp.mean(error - spread / (2 * pairs), axis=axes)
-
-
-def interval_coverage(lower: ArrayLike, upper: ArrayLike, targets: ArrayLike) -> Array:
-    """Return the share of targets inside their interval, ends included.
-
-    Intervals from an ensemble's quantiles: ``snp.quantile(predictions, snp.array([0.05, 0.95]),
-    axis=0)``.
-
-    Args:
-        lower: (..., examples, ...).
-        upper: of the same shape.
-        targets: (examples, ...).
-
-    Returns:
-        (...), between 0 and 1; NaN where a bound or a target is.
-
-    Raises:
-        ValueError: shapes do not match.
-
-    >>> lower, upper = snp.zeros(2), snp.ones(2)
-    >>> float(interval_coverage(lower, upper, snp.array([0.5, 2.0])))
-    0.5
-    """
-    low, t, axes = with_targets("interval_coverage", lower, targets, "lower")
-    high, _, _ = with_targets("interval_coverage", upper, targets, "upper")
-    inside = ((low <= t) & (t <= high)).astype(low.dtype)
-    missing = snp.isnan(low) | snp.isnan(high) | snp.isnan(t)
-    return snp.mean(snp.where(missing, np.nan, inside), axis=axes)
-
-
-@described_like(gaussian_nll)
-def pit_gaussian(means: ArrayLike, variances: ArrayLike, targets: ArrayLike) -> Array:
-    """Return the probability integral transform: each target's place in its Gaussian (Dawid, 1984).
-
-    Φ((y − μ) / σ): uniform from 0 to 1 if the predictions are calibrated.
-
-    Returns:
-        Of the shape of means.
-
-    >>> float(pit_gaussian(snp.zeros(1), snp.ones(1), snp.zeros(1))[0])
-    0.5
-    """
-    m, v, t, _ = _gaussian("pit_gaussian", means, variances, targets)
-    return lax.erfc((m - t) / snp.sqrt(2 * v)) / 2
-
-
-def pit_ensemble(predictions: ArrayLike, targets: ArrayLike) -> Array:
-    """Return where each target lies among the members: the share of them that is not above it.
-
-    A histogram of it is the rank histogram of Hamill (2001), flat if the predictions are
-    calibrated.
-
-    Args:
-        predictions: (members, ..., examples, ...).
-        targets: (examples, ...).
-
-    Returns:
-        The shape of predictions without the members, from 0 to 1.
-
-    Raises:
-        ValueError: shapes do not match.
-
-    >>> members = snp.array([[0.0], [2.0], [4.0], [6.0]])
-    >>> pit_ensemble(members, snp.array([3.0])).tolist()
-    [0.5]
-    """
-    p, t, _ = _members_and_targets("pit_ensemble", predictions, targets)
-    below = snp.where(snp.isnan(p) | snp.isnan(t), np.nan, (p <= t).astype(p.dtype))
-    return snp.mean(below, axis=0)
-
-
-def _members_and_targets(
-    caller: str, predictions: ArrayLike, targets: ArrayLike
-) -> tuple[Array, Array, tuple[int, ...]]:
-    p = of_members(caller, predictions, "predictions", "..., examples")
-    p, t, axes = with_targets(caller, p, targets)
-    if len(axes) == p.ndim:
-        raise ValueError(
-            f"{caller}: expected predictions of shape (members, ..., examples, ...), an axis of "
-            f"members before the shape of the targets, {t.shape}; got {p.shape}"
-        )
-    return p, t, axes
-
-
-def _gaussian(
-    caller: str, means: ArrayLike, variances: ArrayLike, targets: ArrayLike
-) -> tuple[Array, Array, Array, tuple[int, ...]]:
-    m, t, axes = with_targets(caller, means, targets, "means")
-    v = snp.asarray(variances).astype(m.dtype)
-    try:
-        v = snp.broadcast_to(v, m.shape)
-    except ValueError:
-        raise ValueError(
-            f"{caller}: expected variances of the shape of means, {m.shape}, or one that "
-            "broadcasts "
-            f"to it; got {v.shape}"
-        ) from None
-    values = concrete(v)
-    if values is not None and (values <= 0).any():
-        raise ValueError(
-            f"{caller}: variances must be positive, got {values.min()}; if a head predicts log "
-            f"variances, pass their exponentials"
-        )
-    return m, v, t, axes

@@ -294,8 +294,8 @@ def pairwise_js(probs: ArrayLike) -> Array:
 def energy_score(logits: ArrayLike, temperature: float = 1.0) -> Array:
     """Return the free energy of logits, high for unfamiliar inputs (Liu et al., 2020, eq. 4).
 
-    −T logsumexp(z / T) over classes. Not the proper scoring rule of that name, whose form for
-    numbers is ``crps_ensemble``.
+    −T logsumexp(z / T) over classes. Not the proper scoring rule of that name, which is
+    ``energy_score_ensemble``.
 
     Args:
         logits: (..., classes); of an ensemble, for example the mean over its members.

@@ -10,7 +10,7 @@ from sklearn import metrics
 
 import stretto as st
 import stretto.numpy as snp
-from stretto.ensemble import scores
+from stretto.ensemble import regression_scores as scores
 
 MEMBERS, EXAMPLES = 4, 30
 RNG = np.random.default_rng(0)
