@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.pipelines import *
     from stretto.ensemble.estimators.regressor import *
+    from stretto.ensemble.gaussian import *
     from stretto.ensemble.merging import *
     from stretto.ensemble.scores import *
     from stretto.ensemble.snapshots import *
@@ -64,6 +65,7 @@ exports(
     .estimators.classifier: EnsembleClassifier
     .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
+    .gaussian: Gaussian
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         input_grams task_vector ties uniform_soup
     .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
