@@ -33,7 +33,8 @@ del gc
 
 if TYPE_CHECKING:
     from stretto import (
-        as_jax as as_jax, checkpoint_policies as checkpoint_policies, debug as debug,
+        as_jax as as_jax, checkpoint_policies as checkpoint_policies, curvature as curvature,
+        debug as debug,
         distributed as distributed, dtypes as dtypes, ensemble as ensemble, errors as errors,
         export as export, fft as fft, files as files, func as func, image as image, lax as lax,
         linalg as linalg, merge as merge, nn as nn, numpy as numpy, optim as optim,
@@ -108,9 +109,9 @@ if TYPE_CHECKING:
 exports(
     __name__,
     """
-    .: as_jax checkpoint_policies debug distributed dtypes ensemble errors export fft files func
-        image lax linalg merge nn numpy optim profiler random scipy sharding special torch tree
-        typing
+    .: as_jax checkpoint_policies curvature debug distributed dtypes ensemble errors export fft
+        files func image lax linalg merge nn numpy optim profiler random scipy sharding special
+        torch tree typing
     ._engine.api.autodiff.checkpoint: checkpoint
     ._engine.api.autodiff.custom_gradient: closure_convert
     ._engine.api.jit.jit: ensure_compile_time_eval jit clear_caches

@@ -14,7 +14,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,7 +26,7 @@ from stretto._engine.core.types import is_inexact
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.shape import concatenate
-from stretto.files.names import leaf_names
+from stretto.files.names import covers, leaf_names
 from stretto.nn.module import Module
 from stretto.nn.module_tree import BORROWED
 from stretto.numpy.taking import take
@@ -366,22 +365,14 @@ def _names(group: Group) -> list[list[str]]:
 
 
 def _choose_leaves(chosen: Choice, group: Group) -> tuple[bool, ...]:
-    """Say which leaves a choice covers: shell patterns (``"fc1.*"``), or a function of a name.
-
-    A pattern that covers a prefix up to a dot covers what is below it.
-    """
+    """Say which leaves a choice covers: shell patterns (``"fc1.*"``), or a function of a name."""
     if chosen is None:
         return (False,) * len(group.names)
-    covers = chosen if callable(chosen) else lambda n: any(_covers(p, n) for p in _listed(chosen))
-    return tuple(any(covers(n) for n in names) for names in _names(group))
+    return tuple(any(covers(chosen, n) for n in names) for names in _names(group))
 
 
 def _listed(patterns: str | Iterable[str]) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns)
-
-
-def _covers(pattern: str, name: str) -> bool:
-    return fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*")
 
 
 def _refuse_idle_patterns(groups: Sequence[Group], chosen: Choice, argument: str) -> None:
@@ -390,7 +381,7 @@ def _refuse_idle_patterns(groups: Sequence[Group], chosen: Choice, argument: str
         return
     names = list(dict.fromkeys(n for g in groups for aliases in _names(g) for n in aliases))
     for p in _listed(chosen):
-        if not any(_covers(p, n) for n in names):
+        if not any(covers(p, n) for n in names):
             raise ValueError(
                 f"Ensemble: {argument}: the pattern {p!r} covers no part of a member; the parts "
                 f"are {', '.join(names)}"

@@ -7,7 +7,8 @@ and ragged arrays; of other nodes it lists the names beneath.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from stretto._engine.api import varying_sizes
@@ -200,3 +201,17 @@ def _made(node: object, steps: tuple[str, ...], left: dict[str, Any]) -> Tree:
         values, lengths = [left.pop(".".join((*steps, name))) for name in ("values", "lengths")]
         return varying_sizes.ragged.Ragged._of(values, lengths, inside, False, 0)
     raise TypeError(f"no node is written {node!r}"[:200])
+
+
+def covers(patterns: str | Iterable[str] | Callable[[str], bool], name: str) -> bool:
+    """Say whether a choice of parts covers this name.
+
+    Patterns are a shell's; one that covers a prefix up to a dot covers what is below it.
+
+    >>> covers("fc1", "fc1.weight"), covers(["fc1.*", "fc2.bias"], "fc2.weight")
+    (True, False)
+    """
+    if callable(patterns):
+        return bool(patterns(name))
+    listed = [patterns] if isinstance(patterns, str) else patterns
+    return any(fnmatchcase(name, p) or fnmatchcase(name, f"{p}.*") for p in listed)
