@@ -11,6 +11,7 @@ from stretto._engine.core.lazy import exports
 
 if TYPE_CHECKING:
     from stretto.curvature.curvature import *
+    from stretto.curvature.kron import *
     from stretto.curvature.likelihoods import *
     from stretto.curvature.parts import *
 
@@ -18,6 +19,7 @@ exports(
     __name__,
     """
     .curvature: Curvature fisher ggn
+    .kron: Factors Kron KronEigen
     .likelihoods: Likelihood LikelihoodLike likelihood_of
     .parts: Parts parts_of
     """,

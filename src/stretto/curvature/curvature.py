@@ -6,11 +6,9 @@ there is one class, which runs the data in batches, as one loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
-
-import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.core import tree
@@ -18,14 +16,15 @@ from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.loops import positive
-from stretto._engine.passes.formulations.members import budget
 from stretto.curvature import matrices
+from stretto.curvature.kron import Kron, kron_of
 from stretto.curvature.likelihoods import (
     HessianRoot,
     Likelihood,
     LikelihoodLike,
     likelihood_of,
 )
+from stretto.curvature.matrices import need_room
 from stretto.curvature.parts import Choice, Parts, parts_of
 from stretto.nn.module import Module
 from stretto.random.keys import as_key
@@ -96,30 +95,10 @@ class Curvature:
         Raises:
             ValueError: shapes do not fit.
         """
-        chosen = self.parts.chosen
-        if isinstance(v, Mapping):
-            if {n: as_value(x).shape for n, x in v.items()} != {
-                n: x.shape for n, x in chosen.items()
-            }:
-                raise ValueError(
-                    f"Curvature @ v: v must have an array for each weight, of its shape: "
-                    f"{ {n: x.shape for n, x in chosen.items()} }; got "
-                    f"{ {n: as_value(x).shape for n, x in v.items()} }"
-                )
-            columns = {n: as_value(v[n])[..., None] for n in chosen}
-            product = matrices.product(self, columns)
-            return {n: x[..., 0] for n, x in product.items()}  # type: ignore[return-value]
-        flat = as_value(v, "Curvature @ v", "v")
-        if flat.ndim not in (1, 2) or flat.shape[0] != self.size:
-            raise ValueError(
-                f"Curvature @ v: v must be a dictionary of arrays by name, ({self.size},) or "
-                f"({self.size}, k); got {flat.type}"
-            )
-        columns = flat[:, None] if flat.ndim == 1 else flat
-        product = matrices.flatten(
-            matrices.product(self, matrices.unflatten(columns, chosen, 0)), 1
+        shapes = {n: x.shape for n, x in self.parts.chosen.items()}
+        return matrices.multiply(
+            "Curvature", lambda columns: matrices.product(self, columns), shapes, v
         )
-        return product[:, 0] if flat.ndim == 1 else product
 
     def dense(self) -> Array:
         """Compute the matrix, (P, P).
@@ -181,24 +160,34 @@ class Curvature:
         self._need_room("low_rank", size * steps, f"{steps} vectors of {size:,}")
         return matrices.lanczos(self, rank, steps, as_key(key, "Curvature.low_rank"))
 
-    def _rank(self) -> int:
-        """Return the number of columns of one example's root."""
-        return matrices.rank_of(self)
+    def kron(self) -> Kron:
+        """Compute Kronecker factors, B ⊗ A for each weight, from the traced program.
 
-    def _need_room(self, method: str, elements: int, what: str) -> None:
-        """Raise ``MemoryError`` where so many numbers do not fit."""
-        needed = elements * np.dtype(matrices.dtype_of(self)).itemsize
-        if needed > budget():
-            raise MemoryError(
-                f"Curvature.{method}: {what} takes {needed / 1e9:,.1f} GB, and "
-                f"{budget() / 1e9:,.1f} GB may be used (config.memory_budget, or half of the free "
-                f"memory); choose fewer weights=, or another structure, as .kron()"
-            )
+        A weight that enters by products or convolutions, by sums, or by look-ups of rows has
+        factors; positions count as examples (KFAC-expand). One that meets other operations, such
+        as the scale of a norm, has its exact block, as B, with A = 1.
+
+        Returns:
+            A ``Kron``, with a block for each weight: a bias has its own.
+
+        Raises:
+            NotImplementedError: a weight of more than 4,096 numbers and several axes meets
+                something else, by its name, and what it met.
+            MemoryError: factors would not fit; see ``dense``.
+
+        Source: Martens and Grosse, Optimizing neural networks with Kronecker-factored approximate
+        curvature, 2015 (arXiv:1503.05671); Eschenhagen et al., Kronecker-factored approximate
+        curvature for modern neural network architectures, 2023 (arXiv:2311.00636).
+        """
+        return kron_of(self)
 
     def _need_room_for_jacobians(self, method: str) -> None:
-        rank = self._rank()
+        rank = matrices.rank_of(self)
         what = f"the Jacobians of an example, {rank:,} × {self.size:,},"
         self._need_room(method, rank * self.size, what)
+
+    def _need_room(self, method: str, elements: int, what: str) -> None:
+        need_room(f"Curvature.{method}", elements, matrices.dtype_of(self), what)
 
 
 def ggn(

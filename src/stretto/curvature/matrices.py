@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from stretto._engine.api.graph import eval_shape
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
-from stretto._engine.core.typing import Array, Key, Tree
+from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.typing import Array, DTypeLike, Key, Tree
 from stretto._engine.higher_order.loops import fori_loop, scan
+from stretto._engine.passes.formulations.members import budget
 from stretto.curvature.likelihoods import rounding
 from stretto.random import fold_in, normal, split
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from stretto.curvature.curvature import Curvature
 
 T = TypeVar("T")
+V = TypeVar("V", bound=Any)
 
 _BATCH = 256
 """How many examples are run at a time, at most, where the user does not say."""
@@ -42,15 +45,43 @@ def flatten(parts: Mapping[str, Array], columns: int = 0) -> Array:
     return snp.concatenate(rows, 0)
 
 
-def unflatten(flat: Array, chosen: Mapping[str, Array], axis: int = 0) -> dict[str, Array]:
-    """Split an axis of a flat array into arrays of the shapes of these weights."""
+def unflatten(flat: Array, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+    """Split (P, ...) into arrays of these shapes, by name; axes behind the first stay."""
     parts, start = {}, 0
-    before, after = flat.shape[:axis], flat.shape[axis + 1 :]
-    for name, x in chosen.items():
-        rows = flat[(slice(None),) * axis + (slice(start, start + x.size),)]
-        parts[name] = rows.reshape((*before, *x.shape, *after))
-        start += x.size
+    for name, shape in shapes.items():
+        size = math.prod(shape)
+        parts[name] = flat[start : start + size].reshape((*shape, *flat.shape[1:]))
+        start += size
     return parts
+
+
+def multiply(
+    caller: str,
+    by_columns: Callable[[dict[str, Array]], dict[str, Array]],
+    shapes: Mapping[str, tuple[int, ...]],
+    v: V,
+) -> V:
+    """Multiply a dictionary by name, (P,) or (P, k), by what multiplies (*shape, k) by name."""
+    if isinstance(v, Mapping):
+        values = {n: as_value(x, f"{caller} @ v", n) for n, x in v.items()}
+        got = {n: x.shape for n, x in values.items()}
+        if got != dict(shapes):
+            raise ValueError(
+                f"{caller} @ v: v must have an array for each weight, of its shape, {dict(shapes)}; "
+                f"got {got}"
+            )
+        product = by_columns({n: values[n][..., None] for n in shapes})
+        return {n: product[n][..., 0] for n in shapes}  # type: ignore[return-value]
+    flat = as_value(v, f"{caller} @ v", "v")
+    size = sum(math.prod(shape) for shape in shapes.values())
+    if flat.ndim not in (1, 2) or flat.shape[0] != size:
+        raise ValueError(
+            f"{caller} @ v: v must be a dictionary of arrays by name, ({size},) or ({size}, k); "
+            f"got {flat.type}"
+        )
+    product = by_columns(unflatten(flat[:, None] if flat.ndim == 1 else flat, shapes))
+    joined = flatten({n: product[n] for n in shapes}, 1)
+    return joined[:, 0] if flat.ndim == 1 else joined  # type: ignore[return-value]
 
 
 # Examples
@@ -87,14 +118,25 @@ def roots_of(curvature: Curvature, out: Array, batch: Batch) -> Array:
     return vmap(one)(out, batch.y, batch.numbers, batch.here)
 
 
-class Batch:
-    """Some examples: inputs, targets, their numbers, and which are there and not padding."""
+class Batch(NamedTuple):
+    """Some examples."""
 
-    def __init__(self, curvature: Curvature, numbers: Array) -> None:
-        last = curvature.examples - 1
-        self.numbers = snp.minimum(numbers, last)
-        self.here = numbers <= last
-        self.x, self.y = tree.map(lambda a: a[self.numbers], (curvature.x, curvature.y))
+    x: Tree
+    """Inputs, (examples, ...)."""
+    y: Tree
+    """Targets, (examples, ...), or None."""
+    numbers: Array
+    """Their numbers, (examples,)."""
+    here: Array
+    """Whether each is one, and not padding, (examples,)."""
+
+
+def _batch(curvature: Curvature, numbers: Array) -> Batch:
+    """Return the examples of these numbers; those behind the last are padding."""
+    last = curvature.examples - 1
+    at = snp.minimum(numbers, last)
+    x, y = tree.map(lambda a: a[at], (curvature.x, curvature.y))
+    return Batch(x, y, at, numbers <= last)
 
 
 def sum_over_batches(curvature: Curvature, size: int, one: Callable[[Batch], T]) -> T:
@@ -104,21 +146,32 @@ def sum_over_batches(curvature: Curvature, size: int, one: Callable[[Batch], T])
     size = -(-examples // steps)
     numbers = snp.arange(steps * size, dtype=np.int32).reshape(steps, size)
     if steps == 1:
-        return one(Batch(curvature, numbers[0]))
-    types = eval_shape(lambda c: one(Batch(c, numbers[0])), curvature)
+        return one(_batch(curvature, numbers[0]))
+    types = eval_shape(lambda c: one(_batch(c, numbers[0])), curvature)
     zeros = tree.map(lambda t: snp.zeros(t.shape, t.dtype), types)
 
     def step(total: T, numbers: Array) -> tuple[T, None]:
-        return tree.map(lambda a, b: a + b, total, one(Batch(curvature, numbers))), None
+        return tree.map(lambda a, b: a + b, total, one(_batch(curvature, numbers))), None
 
     return scan(step, zeros, numbers)[0]
 
 
-def _batch_of(curvature: Curvature, each: int) -> int:
+def batch_of(curvature: Curvature, each: int) -> int:
     """Return the size of batches whose examples take so many numbers each."""
     if curvature.batch_size is not None:
         return curvature.batch_size
     return max(1, min(_BATCH, _ELEMENTS // max(each, 1)))
+
+
+def need_room(caller: str, elements: int, dtype: DTypeLike, what: str) -> None:
+    """Raise ``MemoryError`` where so many numbers do not fit, before they are made."""
+    needed, most = elements * np.dtype(dtype).itemsize, budget()
+    if needed > most:
+        raise MemoryError(
+            f"{caller}: {what} takes {needed / 1e9:,.1f} GB, and {most / 1e9:,.1f} GB may be used "
+            f"(config.memory_budget, or half of the free memory): choose fewer weights=, or a "
+            f"smaller structure, such as .kron(), .diagonal() or .low_rank()"
+        )
 
 
 def outputs_of(curvature: Curvature) -> tuple[Any, Any]:
@@ -126,7 +179,7 @@ def outputs_of(curvature: Curvature) -> tuple[Any, Any]:
 
     def one(curvature: Curvature) -> tuple[Array, Array]:
         apply, chosen, _ = curvature.parts
-        batch = Batch(curvature, snp.zeros(1, np.int32))
+        batch = _batch(curvature, snp.zeros(1, np.int32))
         out = apply(chosen, batch.x)
         return out, roots_of(curvature, out, batch)
 
@@ -171,7 +224,7 @@ def product(curvature: Curvature, columns: dict[str, Array]) -> dict[str, Array]
 
     out, _ = outputs_of(curvature)
     width = next(iter(columns.values())).shape[-1]
-    return sum_over_batches(curvature, _batch_of(curvature, out.size * width), one)
+    return sum_over_batches(curvature, batch_of(curvature, out.size * width), one)
 
 
 def _jacobians(curvature: Curvature, batch: Batch) -> dict[str, Array]:
@@ -179,10 +232,7 @@ def _jacobians(curvature: Curvature, batch: Batch) -> dict[str, Array]:
     apply, chosen, _ = curvature.parts
 
     def one(x: Tree, y: Tree, number: Array, here: Array) -> dict[str, Array]:
-        alone = Batch.__new__(Batch)
-        alone.x, alone.y, alone.numbers, alone.here = tree.map(
-            lambda a: a[None], (x, y, number, here)
-        )
+        alone = Batch(*tree.map(lambda a: a[None], (x, y, number, here)))
         out, pull = vjp(lambda weights: apply(weights, alone.x), chosen)
         root = roots_of(curvature, out, alone)[0].astype(out.dtype)
         return vmap(lambda column: pull(column.reshape(out.shape))[0], in_axes=-1)(root)
@@ -200,7 +250,7 @@ def dense(curvature: Curvature) -> Array:
         whole = snp.concatenate(rows, 1)
         return whole.T @ whole
 
-    size = _batch_of(curvature, rank_of(curvature) * curvature.size)
+    size = batch_of(curvature, rank_of(curvature) * curvature.size)
     return sum_over_batches(curvature, size, one)
 
 
@@ -212,7 +262,7 @@ def diagonal(curvature: Curvature) -> dict[str, Array]:
         parts = _jacobians(curvature, batch)
         return {name: (x * x).sum(axis=(0, 1)) for name, x in parts.items()}
 
-    size = _batch_of(curvature, rank_of(curvature) * curvature.size)
+    size = batch_of(curvature, rank_of(curvature) * curvature.size)
     return sum_over_batches(curvature, size, one)
 
 
@@ -229,13 +279,14 @@ def least_eigenvalue(curvature: Curvature) -> Array:
 
     out, _ = outputs_of(curvature)
     # The sum over batches of what is at most 0 is negative where one is.
-    return sum_over_batches(curvature, _batch_of(curvature, out.size**2), one)
+    return sum_over_batches(curvature, batch_of(curvature, out.size**2), one)
 
 
 @jit(static_argnums=(1, 2))
 def lanczos(curvature: Curvature, rank: int, steps: int, key: Key) -> tuple[Array, Array]:
     """Compute the ``rank`` largest eigenvalues and their vectors, by so many products."""
-    chosen, size, dtype = curvature.parts.chosen, curvature.size, dtype_of(curvature)
+    shapes = {n: x.shape for n, x in curvature.parts.chosen.items()}
+    size, dtype = curvature.size, dtype_of(curvature)
     basis = snp.zeros((steps, size), dtype)
     starts = normal(key, (steps, size), dtype)
 
@@ -247,7 +298,7 @@ def lanczos(curvature: Curvature, rank: int, steps: int, key: Key) -> tuple[Arra
     def step(i: Array, carry: Tree) -> Tree:
         basis, projected, v = carry
         basis = basis.at[i].set(v)
-        image = flatten(product(curvature, unflatten(v[:, None], chosen)), 1)[:, 0]
+        image = flatten(product(curvature, unflatten(v[:, None], shapes)), 1)[:, 0]
         # T = Q G Qᵀ, which is tridiagonal but for rounding
         projected = projected.at[i].set(basis @ image)
         rest = without(image, basis)
