@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stretto.ensemble.estimators.pipelines import *
     from stretto.ensemble.estimators.regressor import *
     from stretto.ensemble.gaussian import *
+    from stretto.ensemble.laplace import *
+    from stretto.ensemble.linearised import *
     from stretto.ensemble.merging import *
     from stretto.ensemble.scores import *
     from stretto.ensemble.snapshots import *
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from stretto.ensemble.training.train_state import TrainState as TrainState
     from stretto.ensemble.training.trainer import Trainer as Trainer
     from stretto.ensemble.training.training_data import DataOrder as DataOrder
-    from stretto.ensemble import ensemble_files, explaining
+    from stretto.ensemble import ensemble_files, explaining, laplace_files
 
 exports(
     __name__,
@@ -66,6 +68,8 @@ exports(
     .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
     .gaussian: Gaussian
+    .laplace: Laplace fit_laplace
+    .linearised: LinearisedEnsemble
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         input_grams task_vector ties uniform_soup
     .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
