@@ -561,8 +561,6 @@ def test_ten_thousand_classes_are_said_in_gigabytes():
     with st.config(memory_budget=2_000_000_000):
         with pytest.raises(MemoryError, match=r"650,000 weights takes 1,690.0 GB"):
             fit_laplace(layer, (x, y), structure="full")
-        with pytest.raises(MemoryError, match=r"the Jacobians of an example.* 26.0 GB"):
-            fit_laplace(layer, (x, y), structure="diagonal")
     with (
         st.config(memory_budget=500_000_000),
         pytest.raises(MemoryError, match=r"Hessian of 10,000 outputs.* takes 0.8 GB"),

@@ -17,6 +17,7 @@ from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.loops import positive
 from stretto.curvature import matrices
+from stretto.curvature.batches import dtype_of, need_room, rank_of
 from stretto.curvature.kron import Kron, kron_of
 from stretto.curvature.likelihoods import (
     HessianRoot,
@@ -24,7 +25,6 @@ from stretto.curvature.likelihoods import (
     LikelihoodLike,
     likelihood_of,
 )
-from stretto.curvature.matrices import need_room
 from stretto.curvature.parts import Choice, Parts, parts_of
 from stretto.nn.module import Module
 from stretto.random.keys import as_key
@@ -107,25 +107,18 @@ class Curvature:
             MemoryError: it, or the Jacobians of one example, would not fit in
                 ``config.memory_budget``, or in half of the free memory; said before it is tried.
         """
-        self._need_room("dense", self.size**2, f"a matrix of {self.size:,} × {self.size:,}")
-        self._need_room_for_jacobians("dense")
+        size, rank, dtype = self.size, rank_of(self), dtype_of(self)
+        need_room("Curvature.dense", size**2, dtype, f"a matrix of {size:,} × {size:,}")
+        what = f"the Jacobians of one example, {rank:,} × {size:,},"
+        need_room("Curvature.dense", rank * size, dtype, what)
         return matrices.dense(self)
 
     def diagonal(self) -> dict[str, Array]:
-        """Compute the diagonal, as an array of each weight's shape, by name.
-
-        Raises:
-            MemoryError: the Jacobians of one example would not fit; see ``dense``.
-        """
-        self._need_room_for_jacobians("diagonal")
+        """Compute the diagonal, as an array of each weight's shape, by name."""
         return matrices.diagonal(self)
 
     def trace(self) -> Array:
-        """Compute the sum of the diagonal.
-
-        Raises:
-            MemoryError: as ``diagonal``.
-        """
+        """Compute the sum of the diagonal."""
         return sum([x.sum() for x in self.diagonal().values()], start=snp.zeros(()))
 
     def low_rank(self, rank: int, key: Key, steps: int | None = None) -> tuple[Array, Array]:
@@ -157,7 +150,8 @@ class Curvature:
                 f"Curvature.low_rank: rank must be at most the number of weights, {size}, and "
                 f"steps at least rank; got rank={rank}, steps={steps}"
             )
-        self._need_room("low_rank", size * steps, f"{steps} vectors of {size:,}")
+        what = f"{steps} vectors of {size:,}"
+        need_room("Curvature.low_rank", steps * size, dtype_of(self), what)
         return matrices.lanczos(self, rank, steps, as_key(key, "Curvature.low_rank"))
 
     def kron(self) -> Kron:
@@ -180,14 +174,6 @@ class Curvature:
         curvature for modern neural network architectures, 2023 (arXiv:2311.00636).
         """
         return kron_of(self)
-
-    def _need_room_for_jacobians(self, method: str) -> None:
-        rank = matrices.rank_of(self)
-        what = f"the Jacobians of an example, {rank:,} × {self.size:,},"
-        self._need_room(method, rank * self.size, what)
-
-    def _need_room(self, method: str, elements: int, what: str) -> None:
-        need_room(f"Curvature.{method}", elements, matrices.dtype_of(self), what)
 
 
 def ggn(

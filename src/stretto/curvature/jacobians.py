@@ -19,11 +19,10 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, Tree
+from stretto.curvature.batches import Batch
 from stretto.curvature.curvature import ggn
-from stretto.curvature.kron import _Layout as Layout
-from stretto.curvature.kron import _Plan as Plan
-from stretto.curvature.matrices import Batch
 from stretto.curvature.parts import Choice
+from stretto.curvature.plan import Layout, Plan
 from stretto.curvature.uses import Axis, Use, Uses, arranged
 
 
@@ -103,7 +102,6 @@ def jacobians(model: Tree, x: Tree, weights: Choice) -> dict[str, Outer | Array]
             positions are not those of its other factor, as of rows that are looked up.
     """
     curvature = ggn(model, x, "gaussian", weights=weights)  # of which the root is the identity
-    chosen = curvature.parts.chosen
     plan = Plan(curvature)
     examples = curvature.examples
     run_alone = lambda c: plan.run(c, plan._taps(), {}, tree.map(lambda a: a[:1], c.x))[1]
@@ -121,9 +119,8 @@ def jacobians(model: Tree, x: Tree, weights: Choice) -> dict[str, Outer | Array]
         if i in exact:
             found[name] = exact[i]
             continue
-        layout = plan.layout(i, chosen[name])
         g, a = zip(*[_at(u, taps[n], seen.get(n)) for n, u in uses[i]], strict=True)
-        found[name] = Outer(snp.concatenate(g, 3), snp.concatenate(a, 2), layout)
+        found[name] = Outer(snp.concatenate(g, 3), snp.concatenate(a, 2), plan.layouts[i])
     return found
 
 

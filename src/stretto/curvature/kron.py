@@ -11,31 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.autodiff.derivatives import vjp
-from stretto._engine.api.graph import eval_shape, record_call
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.vectorize import vmap
-from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.rewriting import live
 from stretto._engine.core.tree import register_dataclass
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
-from stretto.curvature.matrices import (
-    Batch,
-    batch_of,
-    dtype_of,
-    multiply,
-    need_room,
-    rank_of,
-    roots_of,
-    sum_over_batches,
-)
-from stretto.curvature.uses import Use, arranged, run, uses_of
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
+from stretto.curvature.batches import Batch, batch_of, dtype_of, need_room, sum_over_batches
+from stretto.curvature.matrices import multiply
+from stretto.curvature.plan import Layout, Plan
 
 if TYPE_CHECKING:
     from stretto.curvature.curvature import Curvature
@@ -46,46 +33,6 @@ V = TypeVar("V", bound=Any)
 
 _LARGEST_EXACT = 4096
 """How many numbers a matrix may have to get an exact block where it has no factors."""
-
-
-class _Layout(NamedTuple):
-    """How a weight is a matrix of outputs and inputs, or several, one a group."""
-
-    shape: tuple[int, ...]
-    """The weight's own shape."""
-    axes: tuple[tuple[str, int], ...]
-    """Roles and sizes of what its elements are, in rows: ``"shared"``, ``"out"``, ``"in"``."""
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The axes with groups first, then outputs, then inputs."""
-        rank = {"shared": 0, "out": 1, "in": 2}
-        return tuple(sorted(range(len(self.axes)), key=lambda i: rank[self.axes[i][0]]))
-
-    @property
-    def grouped(self) -> bool:
-        """Whether it is several matrices."""
-        return any(role == "shared" for role, _ in self.axes)
-
-    def size(self, role: str) -> int:
-        """Return the number of groups, outputs or inputs."""
-        return math.prod([n for r, n in self.axes if r == role])
-
-    def matrix(self, v: Array) -> Array:
-        """Return (*shape, ...) as (groups, outputs, inputs, ...)."""
-        rest = v.shape[len(self.shape) :]
-        x = v.reshape((*[n for _, n in self.axes], *rest))
-        behind = range(len(self.axes), x.ndim)
-        x = snp.transpose(x, (*self.order, *behind))
-        return x.reshape((self.size("shared"), self.size("out"), self.size("in"), *rest))
-
-    def weight(self, m: Array) -> Array:
-        """Return (groups, outputs, inputs, ...) as (*shape, ...)."""
-        rest = m.shape[3:]
-        x = m.reshape((*[self.axes[i][1] for i in self.order], *rest))
-        back = np.argsort(self.order).tolist()
-        x = snp.transpose(x, (*back, *range(len(back), x.ndim)))
-        return x.reshape((*self.shape, *rest))
 
 
 @register_dataclass
@@ -101,7 +48,7 @@ class Factors:
     """(outputs, outputs), or (groups, outputs, outputs): the sum over the data of g gᵀ."""
     A: Array
     """(inputs, inputs), or (groups, inputs, inputs): the mean over the data of a aᵀ."""
-    layout: _Layout = field(metadata={"static": True})
+    layout: Layout = field(metadata={"static": True})
     terms: int = field(metadata={"static": True})
     """How many examples and positions A is the mean of."""
 
@@ -263,18 +210,18 @@ def _eigen(f: Factors) -> KronEigen:
 @jit
 def kron_of(curvature: Curvature) -> Kron:
     """Compute the Kronecker factors of a curvature."""
-    names, chosen = curvature.names, curvature.parts.chosen
-    plan = _Plan(curvature)
-    layouts = [plan.layout(i, chosen[n]) for i, n in enumerate(names)]
+    names = curvature.names
+    plan = Plan(curvature)
+    layouts = plan.layouts
     for i, n in enumerate(names):
         _refuse(n, layouts[i], plan.uses.unknown.get(i), dtype_of(curvature))
 
     def one(batch: Batch) -> list[tuple[Array, Array]]:
         taps, exact, seen = plan.cotangents(curvature, batch)
         return [
-            plan.sums(i, taps, seen, batch.here)
-            if i in plan.uses.found
-            else _exact_sums(exact[i], batch.here)
+            _exact_sums(exact[i], batch.here)
+            if i in exact
+            else _sums(plan, i, taps, seen, batch.here)
             for i in range(len(names))
         ]
 
@@ -289,12 +236,12 @@ def kron_of(curvature: Curvature) -> Kron:
     return Kron(factors, names)
 
 
-def _refuse(name: str, layout: _Layout, met: str | None, dtype: DTypeLike) -> None:
+def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> None:
     """Raise for a weight that has no factors, or for one whose factors do not fit."""
     size = math.prod(layout.shape)
     if met is not None and len(layout.shape) > 1 and size > _LARGEST_EXACT:
         raise NotImplementedError(
-            f"Curvature.kron: {name} {layout.shape} has no Kronecker factors, since it meets {met}: "
+            f"Curvature.kron: {name} {layout.shape} has no Kronecker factors: it meets {met}; "
             f"expected products, convolutions, sums or look-ups of rows (an exact block is made of "
             f"at most {_LARGEST_EXACT} numbers): leave it out by weights=, or use .diagonal() or "
             f".low_rank()"
@@ -304,85 +251,16 @@ def _refuse(name: str, layout: _Layout, met: str | None, dtype: DTypeLike) -> No
     need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what)
 
 
-class _Plan:
-    """What a curvature's program is, and where weights enter it."""
-
-    def __init__(self, curvature: Curvature) -> None:
-        apply, chosen, names = curvature.parts
-        x = tree.map(lambda a: a[:1], curvature.x)
-        # Weights in a list: leaves of a dictionary come in another order.
-        call = lambda weights, x: apply(dict(zip(names, weights, strict=True)), x)
-        program, _, self.captured = record_call(call, (list(chosen.values()), x), {})
-        self.program = live(program)
-        self.uses = uses_of(self.program, len(names))
-        self.listed = self.uses.in_order()
-        self.by_path: dict[tuple[int, ...], list[tuple[int, Use]]] = {}
-        for n, use in enumerate(self.listed):
-            self.by_path.setdefault(use.path, []).append((n, use))
-        run_alone = lambda c: self.run(c, self._taps(), {}, tree.map(lambda a: a[:1], c.x))[1]
-        seen = tree.leaves(eval_shape(run_alone, curvature))
-        exact = [x.size for i, x in enumerate(chosen.values()) if i in self.uses.unknown]
-        given = sum(exact) + sum(math.prod(u.tap_shape) for u in self.listed)
-        self.elements = rank_of(curvature) * given + sum(math.prod(a.shape) for a in seen)
-
-    def layout(self, weight: int, x: Array) -> _Layout:
-        """Return how a weight is a matrix."""
-        uses = self.uses.found.get(weight)
-        axes = uses[0].layout if uses else None
-        return _Layout(x.shape, axes or (("out", x.size),))
-
-    def positions(self, weight: int) -> int:
-        """Return how many positions of an example A is the mean of."""
-        uses = self.uses.found.get(weight, [])
-        return sum(u.positions for u in uses if u.a_axes is not None) or 1
-
-    def _taps(self) -> dict[int, Array]:
-        return {n: snp.zeros(u.tap_shape, u.type.dtype) for n, u in enumerate(self.listed)}
-
-    def run(
-        self, curvature: Curvature, taps: Mapping[int, Array], exact: Mapping[int, Array], x: Tree
-    ) -> tuple[Array, dict[int, Array]]:
-        """Run the model with taps; return the outputs, and the other operands at uses."""
-        chosen = list(curvature.parts.chosen.values())
-        weights = [w + exact[i] if i in exact else w for i, w in enumerate(chosen)]
-        args = [*weights, *tree.leaves(x), *self.captured]
-        outs, seen = run(self.program, args, self.by_path, taps)
-        return outs[0], seen
-
-    def cotangents(
-        self, curvature: Curvature, batch: Batch
-    ) -> tuple[dict[int, Array], dict[int, Array], dict[int, Array]]:
-        """Return the cotangents at taps and of weights, (examples, rank, ...), and operands."""
-        chosen = list(curvature.parts.chosen.values())
-
-        def one(x: Tree, y: Tree, number: Array, here: Array) -> Tree:
-            alone = Batch(*tree.map(lambda a: a[None], (x, y, number, here)))
-            zeros = {i: snp.zeros_like(chosen[i]) for i in self.uses.unknown}
-            out, pull, seen = vjp(
-                lambda taps, exact: self.run(curvature, taps, exact, alone.x),
-                self._taps(),
-                zeros,
-                has_aux=True,
-            )
-            root = roots_of(curvature, out, alone)[0].astype(out.dtype)
-            taps, exact = vmap(lambda column: pull(column.reshape(out.shape)), in_axes=-1)(root)
-            return taps, exact, tree.map(lambda a: snp.where(here, a, 0), seen)
-
-        return vmap(one)(batch.x, batch.y, batch.numbers, batch.here)
-
-    def sums(
-        self, weight: int, taps: Mapping[int, Array], seen: Mapping[int, Array], here: Array
-    ) -> tuple[Array, Array]:
-        """Return the sums of g gᵀ and of a aᵀ over all uses of a weight, (groups, n, n)."""
-        g, a = [], []
-        for n, use in enumerate(self.listed):
-            if use.weight != weight:
-                continue
-            loops = [axis for _, axis in use.loops]
-            g.append(_square(arranged(taps[n], [*loops, *use.g_axes], "out")))
-            if use.a_axes is not None:
-                a.append(_square(arranged(seen[n], [*loops, *use.a_axes], "in")))
-        return sum(g[1:], g[0]), sum(a[1:], a[0]) if a else _ones(here, g[0])
+def _sums(
+    plan: Plan, weight: int, taps: Mapping[int, Array], seen: Mapping[int, Array], here: Array
+) -> tuple[Array, Array]:
+    """Return the sums of g gᵀ and of a aᵀ over all uses of a weight, (groups, n, n)."""
+    pairs = [
+        plan.operands(k, taps, seen) for k, use in enumerate(plan.listed) if use.weight == weight
+    ]
+    B = [_square(g) for g, _ in pairs]
+    A = [_square(a) for _, a in pairs if a is not None] or [_ones(here, B[0])]
+    return sum(B[1:], B[0]), sum(A[1:], A[0])
 
 
 def _exact_sums(g: Array, here: Array) -> tuple[Array, Array]:

@@ -61,7 +61,7 @@ def likelihood_of(likelihood: LikelihoodLike) -> Likelihood:
     """Return the likelihood of this name, or that of a function ``nll(f, y)`` of one example.
 
     - ``"categorical"``: logits (classes, ...), the class axis first as ``cross_entropy`` of one
-      example takes it, and integers of that shape without it. The root is diag(√p) − p√pᵀ.
+      example takes it, and integers of that shape without it, out of range a loss of NaN. The root is diag(√p) − p√pᵀ.
     - ``"bernoulli"``: one logit for each target, which is 0 or 1. The root is diag(√(p(1 − p))).
     - ``"gaussian"``: means, and targets of the same shape; variance 1. The root is the identity.
     - ``"heteroscedastic"``: (..., 2), means and logarithms of variances, and targets (...). The
@@ -156,7 +156,9 @@ def _categorical_nll(f: Array, y: ArrayLike) -> Array:
             f"categorical: targets must be integers, the classes' numbers; got {target.dtype}"
         )
     logs = log_softmax(f, 0)
-    return -(logs * snp.moveaxis(one_hot(target, f.shape[0]), -1, 0)).sum()
+    there = (target >= 0) & (target < f.shape[0])
+    picked = (logs * snp.moveaxis(one_hot(target, f.shape[0]), -1, 0)).sum(axis=0)
+    return -snp.where(there, picked, snp.nan).sum()
 
 
 def _categorical_root(f: Array, y: object) -> Array:

@@ -7,34 +7,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 import stretto.numpy as snp
-from stretto._engine.api.autodiff.derivatives import grad, linearize, vjp
-from stretto._engine.api.graph import eval_shape
+from stretto._engine.api.autodiff.derivatives import linearize, vjp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.interpreter import as_value
-from stretto._engine.core.typing import Array, DTypeLike, Key, Tree
-from stretto._engine.higher_order.loops import fori_loop, scan
-from stretto._engine.passes.formulations.members import budget
+from stretto._engine.core.typing import Array, Key, Tree
+from stretto._engine.higher_order.loops import fori_loop
+from stretto.curvature.batches import (
+    Batch,
+    batch_of,
+    dtype_of,
+    outputs_of,
+    rank_of,
+    roots_of,
+    sum_over_batches,
+)
 from stretto.curvature.likelihoods import rounding
-from stretto.random import fold_in, normal, split
+from stretto.curvature.plan import Plan
+from stretto.random import fold_in, normal
 
 if TYPE_CHECKING:
     from stretto.curvature.curvature import Curvature
 
-T = TypeVar("T")
 V = TypeVar("V", bound=Any)
-
-_BATCH = 256
-"""How many examples are run at a time, at most, where the user does not say."""
-_ELEMENTS = 1 << 24
-"""How many numbers the Jacobians of a batch may have, where the user does not say."""
-
 
 # Vectors
 
@@ -67,8 +68,8 @@ def multiply(
         got = {n: x.shape for n, x in values.items()}
         if got != dict(shapes):
             raise ValueError(
-                f"{caller} @ v: v must have an array for each weight, of its shape, {dict(shapes)}; "
-                f"got {got}"
+                f"{caller} @ v: v must have an array for each weight, of its shape, "
+                f"{dict(shapes)}; got {got}"
             )
         product = by_columns({n: values[n][..., None] for n in shapes})
         return {n: product[n][..., 0] for n in shapes}  # type: ignore[return-value]
@@ -82,118 +83,6 @@ def multiply(
     product = by_columns(unflatten(flat[:, None] if flat.ndim == 1 else flat, shapes))
     joined = flatten({n: product[n] for n in shapes}, 1)
     return joined[:, 0] if flat.ndim == 1 else joined  # type: ignore[return-value]
-
-
-# Examples
-
-
-def root_of(curvature: Curvature, f: Array, y: Tree, key: Key | None) -> Array:
-    """Return the root of one example with these outputs, (*outputs, rank)."""
-    likelihood = curvature.likelihood
-    if curvature.kind in ("ggn", "exact"):
-        return likelihood.root(f, y)
-    slope = grad(likelihood.nll)
-    if curvature.kind == "empirical":
-        return slope(f, y)[..., None]
-    assert likelihood.sample is not None and key is not None
-    draw, samples = likelihood.sample, curvature.samples
-    # E[∇log p ∇log pᵀ] over y ~ p is the Fisher information
-    slopes = vmap(lambda k: slope(f, draw(k, f)))(split(key, samples))
-    return snp.moveaxis(slopes, 0, -1) / math.sqrt(samples)
-
-
-def roots_of(curvature: Curvature, out: Array, batch: Batch) -> Array:
-    """Return the roots of a batch with these outputs, (examples, outputs, rank); 0 for padding."""
-    if out.shape[:1] != batch.here.shape:
-        raise ValueError(
-            f"the model's outputs must have the examples along axis 0: of {batch.here.shape[0]} it "
-            f"gives {out.shape}"
-        )
-
-    def one(f: Array, y: Tree, number: Array, here: Array) -> Array:
-        key = None if curvature.key is None else fold_in(curvature.key, number)
-        root = root_of(curvature, f, y, key)
-        return snp.where(here, root, 0).reshape(-1, root.shape[-1])
-
-    return vmap(one)(out, batch.y, batch.numbers, batch.here)
-
-
-class Batch(NamedTuple):
-    """Some examples."""
-
-    x: Tree
-    """Inputs, (examples, ...)."""
-    y: Tree
-    """Targets, (examples, ...), or None."""
-    numbers: Array
-    """Their numbers, (examples,)."""
-    here: Array
-    """Whether each is one, and not padding, (examples,)."""
-
-
-def _batch(curvature: Curvature, numbers: Array) -> Batch:
-    """Return the examples of these numbers; those behind the last are padding."""
-    last = curvature.examples - 1
-    at = snp.minimum(numbers, last)
-    x, y = tree.map(lambda a: a[at], (curvature.x, curvature.y))
-    return Batch(x, y, at, numbers <= last)
-
-
-def sum_over_batches(curvature: Curvature, size: int, one: Callable[[Batch], T]) -> T:
-    """Return the sum of ``one(batch)`` over the data, in batches of at most this size."""
-    examples = curvature.examples
-    steps = -(-examples // max(1, min(size, examples)))
-    size = -(-examples // steps)
-    numbers = snp.arange(steps * size, dtype=np.int32).reshape(steps, size)
-    if steps == 1:
-        return one(_batch(curvature, numbers[0]))
-    types = eval_shape(lambda c: one(_batch(c, numbers[0])), curvature)
-    zeros = tree.map(lambda t: snp.zeros(t.shape, t.dtype), types)
-
-    def step(total: T, numbers: Array) -> tuple[T, None]:
-        return tree.map(lambda a, b: a + b, total, one(_batch(curvature, numbers))), None
-
-    return scan(step, zeros, numbers)[0]
-
-
-def batch_of(curvature: Curvature, each: int) -> int:
-    """Return the size of batches whose examples take so many numbers each."""
-    most = _BATCH if curvature.batch_size is None else curvature.batch_size
-    return max(1, min(most, _ELEMENTS // max(each, 1)))
-
-
-def need_room(caller: str, elements: int, dtype: DTypeLike, what: str) -> None:
-    """Raise ``MemoryError`` where so many numbers do not fit, before they are made."""
-    needed, most = elements * np.dtype(dtype).itemsize, budget()
-    if needed > most:
-        raise MemoryError(
-            f"{caller}: {what} takes {needed / 1e9:,.1f} GB, and {most / 1e9:,.1f} GB may be used "
-            f"(config.memory_budget, or half of the free memory): choose fewer weights=, or a "
-            f"smaller structure, such as .kron(), .diagonal() or .low_rank()"
-        )
-
-
-def outputs_of(curvature: Curvature) -> tuple[Any, Any]:
-    """Return the types of the outputs of one example, and of its root (outputs, rank)."""
-
-    def one(curvature: Curvature) -> tuple[Array, Array]:
-        apply, chosen, _ = curvature.parts
-        batch = _batch(curvature, snp.zeros(1, np.int32))
-        out = apply(chosen, batch.x)
-        return out, roots_of(curvature, out, batch)
-
-    out, root = eval_shape(one, curvature)
-    return out, root
-
-
-def rank_of(curvature: Curvature) -> int:
-    """Return the number of columns of one example's root."""
-    return outputs_of(curvature)[1].shape[-1]
-
-
-def dtype_of(curvature: Curvature) -> np.dtype:
-    """Return the dtype of flat vectors."""
-    return snp.result_type(*[x.dtype for x in curvature.parts.chosen.values()])
 
 
 # Matrices
@@ -255,14 +144,31 @@ def dense(curvature: Curvature) -> Array:
 
 @jit
 def diagonal(curvature: Curvature) -> dict[str, Array]:
-    """Compute the diagonal, by weight."""
+    """Compute the diagonal, by weight.
+
+    A weight that enters once has gradients g aᵀ, whose squares are products of squares; of others
+    the gradients of each example are made.
+    """
+    names = curvature.names
+    plan = Plan(curvature, once=True)
+    layouts = plan.layouts
 
     def one(batch: Batch) -> dict[str, Array]:
-        parts = _jacobians(curvature, batch)
-        return {name: (x * x).sum(axis=(0, 1)) for name, x in parts.items()}
+        taps, exact, seen = plan.cotangents(curvature, batch)
+        found = {}
+        for i, n in enumerate(names):
+            if i in exact:
+                found[n] = (exact[i] ** 2).sum(axis=(0, 1))
+                continue
+            (number,) = [k for k, use in enumerate(plan.listed) if use.weight == i]
+            g, a = plan.operands(number, taps, seen)
+            # Σ over columns of g², for each example; the square of a once
+            squares = (g**2).reshape(g.shape[0], len(batch.here), -1, g.shape[-1]).sum(axis=2)
+            inner = snp.ones((1, len(batch.here), 1), g.dtype) if a is None else a**2
+            found[n] = layouts[i].weight(snp.swapaxes(squares, 1, 2) @ inner)
+        return found
 
-    size = batch_of(curvature, rank_of(curvature) * curvature.size)
-    return sum_over_batches(curvature, size, one)
+    return sum_over_batches(curvature, batch_of(curvature, plan.elements), one)
 
 
 @jit

@@ -77,9 +77,17 @@ class Use:
 
     @property
     def positions(self) -> int:
-        """How many positions of an example there are."""
+        """How many positions of an example there are, for a."""
+        return self._without("position")
+
+    @property
+    def terms(self) -> int:
+        """How many terms g aᵀ of an example there are."""
+        return self._without("position", "repeated")
+
+    def _without(self, *roles: str) -> int:
         parts = [p for axis in (*self.g_axes, *[axis for _, axis in self.loops]) for p in axis]
-        own = math.prod([n for role, _, n in parts if role != "position"])
+        own = math.prod([n for role, _, n in parts if role not in roles])
         return math.prod(self.tap_shape) // own
 
     @property
@@ -112,6 +120,16 @@ class Uses:
     """By number of the weight."""
     unknown: dict[int, str]
     """The operation that a weight meets, where that is none of those that are known."""
+
+    def of_one_term(self) -> Uses:
+        """Return them with weights left out whose gradient, in an example, is a sum of terms."""
+        found, unknown = {}, dict(self.unknown)
+        for i, uses in self.found.items():
+            if len(uses) == 1 and uses[0].terms == 1:
+                found[i] = uses
+            else:
+                unknown[i] = "several terms"
+        return Uses(found, unknown)
 
     def in_order(self) -> list[Use]:
         """Return all uses, as ``run`` numbers them."""

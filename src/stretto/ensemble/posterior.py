@@ -18,10 +18,10 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.passes.formulations.members import budget
+from stretto.curvature.batches import outputs_of
 from stretto.curvature.curvature import ggn
 from stretto.curvature.jacobians import jacobians, numbers_of
 from stretto.curvature.likelihoods import Likelihood
-from stretto.curvature.matrices import outputs_of
 from stretto.curvature.parts import Choice, Parts, parts_of
 from stretto.ensemble.gaussian import Gaussian, root_of
 from stretto.ensemble.precisions import (

@@ -22,8 +22,9 @@ import stretto.numpy as snp
 from stretto import random
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, Key, Tree
-from stretto.curvature.jacobians import Layout, Outer, gram
+from stretto.curvature.jacobians import Outer, gram
 from stretto.curvature.kron import Kron, KronEigen
+from stretto.curvature.plan import Layout
 from stretto.linalg import cholesky, eigh, solve_triangular
 
 Prior = Mapping[str, Array]
