@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stretto as st
 import stretto.numpy as snp
 from stretto import nn
+from stretto.ensemble import fit_laplace
 
 FOLDER = Path(__file__).parents[3] / "shared" / "reference" / "posteriors"
 needs_reference = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs the reference values")
@@ -25,6 +27,12 @@ def values():
     """Return the reference values by name: arrays and numbers."""
     arrays = dict(np.load(FOLDER / "reference.npz"))
     return {**json.loads((FOLDER / "reference.json").read_text()), **arrays}
+
+
+def fitted(tag, found, **changed):
+    """Return the posterior of a reference network."""
+    x, y, _ = data(tag, found)
+    return fit_laplace(network(tag, found), (x, y), **{**SETTINGS[tag], **changed}, batch_size=7)
 
 
 def network(tag, found):
@@ -49,3 +57,22 @@ def network(tag, found):
 def data(tag, found):
     """Return inputs, targets and inputs to predict."""
     return [snp.asarray(found[f"{tag}.{n}"]) for n in ("x", "y", "xt")]
+
+
+def close(a, b, rtol=1e-9, atol=1e-11):
+    """Hold two results together, of float64 and a few hundred operations."""
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
+
+
+def table(count=30, inputs=2, classes=3, seed=0):
+    """Return inputs and labels."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(count, inputs))
+    return snp.asarray(x), snp.asarray(rng.integers(classes, size=count).astype(np.int32))
+
+
+def perceptron(seed, inputs=2, outputs=3, width=5):
+    """Return a network of float64."""
+    first, second = st.random.split(st.random.key(seed))
+    layers = nn.Linear(inputs, width, key=first), nn.Tanh(), nn.Linear(width, outputs, key=second)
+    return st.tree.map(lambda w: w.astype(np.float64), nn.Sequential(*layers))

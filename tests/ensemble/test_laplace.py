@@ -15,9 +15,12 @@ from tests.ensemble.posteriors import (
     SETTINGS,
     STRUCTURES,
     WEIGHTS,
+    close,
     data,
     needs_reference,
     network,
+    perceptron,
+    table,
     values,
 )
 
@@ -41,22 +44,6 @@ def fitted(tag, structure, subset="all"):
     x, y, _ = data(tag, found())
     settings = {**SETTINGS[tag], "structure": structure, "weights": WEIGHTS[subset]}
     return fit_laplace(network(tag, found()), (x, y), **settings, batch_size=7)
-
-
-def close(a, b, rtol=1e-9, atol=1e-11):
-    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
-
-
-def table(count=30, inputs=2, classes=3, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(count, inputs))
-    return snp.asarray(x), snp.asarray(rng.integers(classes, size=count).astype(np.int32))
-
-
-def perceptron(seed, inputs=2, outputs=3, width=5):
-    first, second = st.random.split(st.random.key(seed))
-    layers = nn.Linear(inputs, width, key=first), nn.Tanh(), nn.Linear(width, outputs, key=second)
-    return st.tree.map(lambda w: w.astype(np.float64), nn.Sequential(*layers))
 
 
 def linear(params, x):
@@ -133,20 +120,6 @@ def test_links_are_the_references():
 
 
 @needs_reference
-@pytest.mark.parametrize("structure", ALL)
-def test_members_have_the_predictions_moments(structure):
-    laplace = fitted("reg", structure)
-    xt = data("reg", found())[2]
-    out = laplace.predict(xt)
-    members = laplace.members(KEY, 4000)
-    f = members(xt)
-    assert f.shape == (4000, 17, 1) == (len(members), *out.mean.shape)
-    # Deviations of a standard deviation of 4,000 draws: 1/√8000, five of them.
-    close(f.std(0), out.std, rtol=5 / 8000**0.5)
-    close(f.mean(0), out.mean, atol=5 * float(out.std.max()) / 4000**0.5)
-
-
-@needs_reference
 def test_full_predictions_are_near_those_of_nuts_and_sampled_weights_are_not():
     nuts, (_, _, xt) = np.load(FOLDER / "nuts.npz"), data("reg", found())
     laplace = fitted("reg", "full")
@@ -214,101 +187,6 @@ def test_two_targets_have_the_same_covariance_each():
     close(one.predict(x, joint=True).covariance[:, 0, :, 0], expected)
 
 
-# Structures and Jacobians
-
-
-def dense_covariance(laplace, model, x, precision):
-    """Return J P⁻¹ Jᵀ with everything written out."""
-    names = list(laplace.prior_precision)
-    state = {n: w for n, w in model.state_dict().items() if n in names}
-    jacobian = st.jacrev(lambda w: st.func.functional_call(model, w, x))(state)
-    flat = np.concatenate([np.reshape(jacobian[n], (*jacobian[n].shape[:2], -1)) for n in state], 2)
-    return np.einsum("ncp,pq,ndq->ncd", flat, np.linalg.inv(precision), flat)
-
-
-class Shared(nn.Module):
-    """One layer at all positions of a sequence, and at two places; the mean over positions."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(3, 3, key=st.random.key(1))
-        self.out = nn.Linear(3, 2, key=st.random.key(2))
-
-    def forward(self, x):
-        return self.out(snp.tanh(self.layer(snp.tanh(self.layer(x)))).mean(1))
-
-
-def models():
-    keys = st.random.split(KEY, 4)
-    conv = nn.Conv2d(2, 4, 3, groups=2, key=keys[0])
-    last = nn.Linear(4 * 4, 3, key=keys[1])
-    yield "conv", nn.Sequential(conv, nn.Tanh(), nn.Flatten(), last), (2, 4, 4)
-    yield "shared", Shared(), (4, 3)
-    norm = nn.LayerNorm(4)
-    yield "norm", nn.Sequential(nn.Linear(3, 4, key=keys[2]), norm, nn.Linear(4, 2)), (3,)
-
-
-@pytest.mark.parametrize("structure", ["kron", "diagonal"])
-@pytest.mark.parametrize("name", ["conv", "shared", "norm"])
-def test_variances_without_jacobians_are_those_with(name, structure):
-    model, shape = {n: (m, s) for n, m, s in models()}[name]
-    model = st.tree.map(lambda w: w.astype(np.float64), model).eval()
-    rng = np.random.default_rng(0)
-    x = snp.asarray(rng.normal(size=(6, *shape)))
-    y = snp.asarray(rng.integers(2, size=6).astype(np.int32))
-    laplace = fit_laplace(model, (x, y), structure=structure, prior_precision=0.5)
-    curvature = st.curvature.ggn(model, x, "categorical", y=y)
-    if structure == "kron":
-        h = np.asarray(curvature.kron().dense())
-    else:
-        h = np.diag(np.concatenate([np.ravel(v) for v in curvature.diagonal().values()]))
-    precision = h + 0.5 * np.eye(len(h))
-    close(laplace.predict(x).covariance, dense_covariance(laplace, model, x, precision), rtol=1e-8)
-    joint = laplace.predict(x, joint=True).covariance
-    blocks = np.moveaxis(np.diagonal(joint, axis1=0, axis2=2), -1, 0)
-    close(blocks, laplace.predict(x).covariance, rtol=1e-8)
-    volume = np.linalg.slogdet(precision)[1] - len(h) * np.log(0.5)
-    squares = sum(np.sum(np.square(w)) for w in model.state_dict().values())
-    f = np.asarray(model(x))
-    loss = -special.log_softmax(f, -1)[np.arange(6), np.asarray(y)].sum()
-    close(laplace.log_marginal_likelihood(), -loss - (volume + 0.5 * squares) / 2)
-
-
-@pytest.mark.parametrize("structure", ALL)
-def test_draws_of_weights_have_the_precisions_inverse(structure):
-    x, y = table()
-    model = perceptron(3, width=2)
-    laplace = fit_laplace(model, (x, y), structure=structure, prior_precision=2.0, rank=3)
-    differences = laplace.members(KEY, 20_000).differences
-    names = list(model.state_dict())
-    flat = np.concatenate([np.reshape(differences[n], (20_000, -1)) for n in names], 1)
-    curvature = st.curvature.ggn(model, x, "categorical", y=y)
-    if structure == "full":
-        h = np.asarray(curvature.dense())
-    elif structure == "kron":
-        h = np.asarray(curvature.kron().dense())
-    elif structure == "diagonal":
-        h = np.diag(np.concatenate([np.ravel(v) for v in curvature.diagonal().values()]))
-    else:
-        s, u = np.linalg.eigh(np.asarray(curvature.dense()))
-        h = (u[:, -3:] * s[-3:]) @ u[:, -3:].T
-    expected = np.linalg.inv(h + 2 * np.eye(len(h)))
-    # An entry of a covariance of 20,000 draws deviates by less than √2 × 0.5 / √20000.
-    close(np.cov(flat.T), expected, atol=6 * 0.5 * 2**0.5 / 20_000**0.5)
-
-
-def test_low_rank_of_full_rank_is_full():
-    x, y = table()
-    model = perceptron(4, width=2)
-    full = fit_laplace(model, (x, y), structure="full")
-    low = fit_laplace(model, (x, y), structure="low_rank", rank=15)
-    close(low.predict(x).covariance, full.predict(x).covariance, rtol=1e-7)
-    close(low.log_marginal_likelihood(), full.log_marginal_likelihood())
-    names = list(full.prior_precision)
-    prior = {n: float(i + 1) for i, n in enumerate(names)}
-    close(low.log_marginal_likelihood(prior), full.log_marginal_likelihood(prior))
-
-
 # Ensembles and transformations
 
 
@@ -365,16 +243,6 @@ def test_priors_and_noise_of_each_member():
         close(found[i], one.log_marginal_likelihood(priors[i]))
 
 
-def test_members_go_through_the_functions_of_ensembles():
-    many, _ = ensemble_and_ones("kron")
-    x, y = table(seed=2)
-    probs = nn.functional.softmax(many.members(KEY, 20)(x), -1)
-    assert st.ensemble.mutual_information(probs).shape == (30,)
-    assert st.ensemble.nll(st.ensemble.mean(probs), y).shape == ()
-    sets = st.ensemble.fit_conformal(st.ensemble.mean(probs), y)
-    assert sets(st.ensemble.mean(probs)).shape == (30, 3)
-
-
 def test_functions_of_a_tree_and_ensembles_of_them():
     rng = np.random.default_rng(0)
     x, y = snp.asarray(rng.normal(size=(10, 3))), snp.asarray(rng.normal(size=(10, 1)))
@@ -404,19 +272,6 @@ def test_under_jit_vmap_and_grad(structure):
     for name, prior in by.items():
         up, down = [of({**by, name: prior + d}) for d in (step, -step)]
         close(slope[name], (up - down) / (2 * step), rtol=1e-5, atol=1e-7)
-
-
-@pytest.mark.parametrize("size", [1, 7, 30, 100])
-def test_sums_are_over_all_examples_whatever_the_batches(size):
-    x, y = table()
-    model = perceptron(0)
-    whole = fit_laplace(model, (x, y), structure="full", batch_size=30)
-    parts = fit_laplace(model, (x, y), structure="full", batch_size=size)
-    close(parts.log_marginal_likelihood(), whole.log_marginal_likelihood())
-    close(parts.predict(x).covariance, whole.predict(x).covariance, rtol=1e-8)
-    batches = [(x[i : i + 8], y[i : i + 8]) for i in range(0, 30, 8)]
-    read = fit_laplace(model, batches, structure="full", batch_size=size)
-    close(read.log_marginal_likelihood(), whole.log_marginal_likelihood())
 
 
 def test_a_loss_that_is_a_mean_shows_in_the_implied_prior():
@@ -500,31 +355,6 @@ def test_a_function_as_likelihood():
         mine.probabilities(x, KEY)
 
 
-class Last(nn.Module):
-    """An LSTM, of which the last output counts."""
-
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(2, 3, batch_first=True, key=st.random.key(0))
-        self.out = nn.Linear(3, 2, key=st.random.key(1))
-
-    def forward(self, x):
-        return self.out(self.lstm(x)[0][:, -1])
-
-
-@pytest.mark.parametrize("structure", ["kron", "full"])
-def test_an_lstm(structure):
-    rng = np.random.default_rng(0)
-    model = st.tree.map(lambda w: w.astype(np.float64), Last()).eval()
-    x = snp.asarray(rng.normal(size=(8, 4, 2)))
-    y = snp.asarray(rng.integers(2, size=8).astype(np.int32))
-    laplace = fit_laplace(model, (x, y), structure=structure)
-    curvature = st.curvature.ggn(model, x, "categorical", y=y)
-    h = np.asarray(curvature.dense() if structure == "full" else curvature.kron().dense())
-    expected = dense_covariance(laplace, model, x, h + np.eye(len(h)))
-    close(laplace.predict(x).covariance, expected, rtol=1e-8)
-
-
 def test_image_to_image():
     rng = np.random.default_rng(0)
     layers = nn.Conv2d(1, 2, 3, padding=1), nn.Tanh(), nn.Conv2d(2, 3, 1)
@@ -558,9 +388,11 @@ def test_many_classes_in_the_last_layer(structure):
 def test_ten_thousand_classes_are_said_in_gigabytes():
     x, y = snp.ones((300, 64), np.float32), snp.zeros(300, np.int32)
     layer = st.tree.map(lambda w: w.astype(np.float32), nn.Linear(64, 10_000))
-    with st.config(memory_budget=2_000_000_000):
-        with pytest.raises(MemoryError, match=r"650,000 weights takes 1,690.0 GB"):
-            fit_laplace(layer, (x, y), structure="full")
+    with (
+        st.config(memory_budget=2_000_000_000),
+        pytest.raises(MemoryError, match=r"650,000 weights takes 1,690.0 GB"),
+    ):
+        fit_laplace(layer, (x, y), structure="full")
     with (
         st.config(memory_budget=500_000_000),
         pytest.raises(MemoryError, match=r"Hessian of 10,000 outputs.* takes 0.8 GB"),

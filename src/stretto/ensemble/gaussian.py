@@ -90,7 +90,7 @@ class Gaussian:
             (...), NaN where a covariance is singular.
 
         >>> import stretto.numpy as snp
-        >>> round(float(Gaussian(snp.zeros(1), snp.eye(1)).log_density([0.0])), 4)  # -log(2π) / 2
+        >>> round(float(Gaussian(snp.zeros(1), snp.eye(1)).log_density(0.0)), 4)  # -log(2π) / 2
         -0.9189
         """
         size = math.prod(self._event)

@@ -118,8 +118,6 @@ def fit_laplace(
             else f"fit_laplace: noise= is the standard deviation of likelihood='gaussian'; "
             f"{known.name!r} has none"
         )
-    if structure == "low_rank" and key is None:
-        key = random.key(0)
     model, (x, y) = model_of(model, "fit_laplace"), _examples(data, "fit_laplace")
     batch_size = count(batch_size, "fit_laplace", "batch_size", 1)
     chosen = weights if isinstance(weights, str) or callable(weights) else tuple(weights)
@@ -508,7 +506,7 @@ def _best_by_evidence(laplace: Laplace, per: str) -> dict[str, Array]:
         start = snp.log(snp.stack(list(posterior.prior_precision.values())))
 
         def of(logs: Array) -> dict[str, Array]:
-            each = snp.broadcast_to(snp.exp(logs), len(names))
+            each = snp.broadcast_to(snp.exp(logs), (len(names),))
             return {n: each[i] for i, n in enumerate(names)}
 
         def loss(logs: Array) -> Array:
@@ -561,11 +559,11 @@ def _probabilities(laplace: Laplace, x: Tree, key: Key | None, link: str, sample
     name = laplace.likelihood.name
     squash = sigmoid if name == "bernoulli" else functools.partial(softmax, axis=1)
 
-    def of(model: Tree, posterior: Posterior, *key: Key) -> Array:
+    def of(model: Tree, posterior: Posterior, key: Key | None = None) -> Array:
         settings = x, laplace.weights
-        if link == "sampled":
+        if key is not None and link == "sampled":
             draw = draws_of(model, posterior, *settings, samples, _count(laplace.model))
-            return mean_over_draws(draw, squash, *key, samples)
+            return mean_over_draws(draw, squash, key, samples)
         out = predictive(model, posterior, *settings, False, _count(laplace.model))
         if link == "probit":
             return squash(probit(out.mean, out.variance))
@@ -589,7 +587,7 @@ def _best_by_validation(
     grid = snp.logspace(-4, 4, 41, dtype=laplace._posterior.loss.dtype)
     nll = vmap(laplace.likelihood.nll)
 
-    def of(model: Tree, posterior: Posterior, *key: Key) -> Array:
+    def of(model: Tree, posterior: Posterior, key: Key | None = None) -> Array:
         settings, members = (x, laplace.weights), _count(laplace.model)
 
         def density(value: Array) -> Array:
@@ -598,8 +596,9 @@ def _best_by_validation(
             if laplace.likelihood.name == "gaussian":
                 out = predictive(model, changed, *settings, False, members)
                 return snp.mean(out.with_noise(snp.square(posterior.noise)).log_density(y))
+            assert key is not None  # ``tuned`` has seen to that
             draw = draws_of(model, changed, *settings, samples, members)
-            return snp.mean(log_mean_over_draws(draw, lambda f: -nll(f, y), *key, samples))
+            return snp.mean(log_mean_over_draws(draw, lambda f: -nll(f, y), key, samples))
 
         return grid[snp.argmax(lax.map(density, grid))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any, cast
 
 import stretto.numpy as snp
@@ -49,7 +50,7 @@ def by_name(root: Tree) -> dict[str, Any]:
     return dict(zip(leaf_names(root, "Laplace.save"), tree.leaves(root), strict=True))
 
 
-def posterior_of(caller: str, record: dict[str, Any], arrays: Tree) -> Posterior:
+def posterior_of(caller: str, record: Mapping[str, Any], arrays: Tree) -> Posterior:
     """Return the posterior that is described, with these arrays."""
     shapes = tuple([_hashable(x) for x in record["shapes"]])
     zeros = dict.fromkeys([n for n, *_ in shapes], 0)

@@ -122,7 +122,8 @@ def fit_posterior(
     elif structure == "kron":
         precision = kron_precision(curvature.kron())
     else:
-        values, vectors = curvature.low_rank(rank, key)
+        start = random.key(0) if key is None else key
+        values, vectors = curvature.low_rank(rank, start)
         precision = LowRankPrecision(snp.maximum(values, 0), vectors, shapes)
     squares = {n: snp.sum(snp.square(w)) for n, w in parts.chosen.items()}
     one = snp.ones_like(value)

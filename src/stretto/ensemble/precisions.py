@@ -41,7 +41,7 @@ class Flat:
 
     def _scale(self, prior: Prior) -> Array:
         """Return δ^{-1/2} of each weight of the flat vector."""
-        parts = [snp.broadcast_to(prior[n], math.prod(shape)) for n, shape in self.shapes]
+        parts = [snp.broadcast_to(prior[n], (math.prod(shape),)) for n, shape in self.shapes]
         return 1 / snp.sqrt(snp.concatenate(parts))
 
     def _by_name(self, flat: Array) -> dict[str, Array]:
@@ -247,8 +247,9 @@ def kron_precision(kron: Kron) -> KronPrecision:
 
     def block(of: KronEigen) -> KronBlock:
         arrays = of.B_values, of.B_vectors, of.A_values, of.A_vectors
-        grouped = arrays if of.factors.layout.grouped else [x[None] for x in arrays]
-        return KronBlock(*grouped, of.factors.layout)
+        layout = of.factors.layout
+        left_values, left, right_values, right = [x if layout.grouped else x[None] for x in arrays]
+        return KronBlock(left_values, left, right_values, right, layout)
 
     return KronPrecision({n: block(e) for n, e in kron.eigen().items()})
 

@@ -314,8 +314,7 @@ def read(
         )
     arrays = load(path)
     try:
-        if "hidden" in own:
-            own["hidden"] = tuple(own["hidden"])
+        own["hidden"] = tuple(own["hidden"])
         estimator: Any = cls(**{**own, **params})
         estimator.n_features_in_ = int(record["features"])
         if record["names"] is not None:
@@ -336,7 +335,7 @@ def read(
             raise ValueError(f"its arrays are not those of {count} members")
         like = estimator._made(random.key(0), count)
         estimator.ensemble_ = like.replace(members).eval()
-        if "laplace" in record:
+        if estimator.posterior:
             estimator.laplace_ = _posterior(caller, estimator, record["laplace"], arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{caller}: it does not describe an {kind}: {error}") from None
