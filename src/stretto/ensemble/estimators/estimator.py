@@ -689,6 +689,7 @@ class EnsembleEstimator(BaseEstimator):
 
     def _raw(self, X: Tree) -> np.ndarray:
         """Return what each member gives for each row: (members, rows, outputs), float64."""
+        validation.check_is_fitted(self, "ensemble_")
         return self._in_parts(X, self.ensemble_, 1)
 
     def _function_of_members(self) -> Callable[[ArrayLike], Array]:
