@@ -6,6 +6,7 @@ from pathlib import Path
 
 PACKAGES = (
     "stretto",
+    "stretto.curvature",
     "stretto.ensemble",
     "stretto.export",
     "stretto.files",

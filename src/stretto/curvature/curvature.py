@@ -25,7 +25,7 @@ from stretto.curvature.likelihoods import (
     LikelihoodLike,
     likelihood_of,
 )
-from stretto.curvature.parts import Choice, Parts, parts_of
+from stretto.curvature.parts import Choice, Parts, function_and_params, parts_of
 from stretto.nn.module import Module
 from stretto.random.keys import as_key
 
@@ -49,13 +49,13 @@ class Curvature:
     The order of rows is that of ``names``, each weight row by row.
     """
 
-    model: Tree
+    model: Tree = field(repr=False)
     """The module, or the tree of parameters."""
-    x: Tree
+    x: Tree = field(repr=False)
     """Inputs, (examples, ...)."""
-    y: Tree
+    y: Tree = field(repr=False)
     """Targets, (examples, ...); None where they do not matter."""
-    key: Key | None
+    key: Key | None = field(repr=False)
     """The key of drawn targets."""
     function: Callable[..., Any] | None = field(metadata={"static": True})
     """The function of a model that is no module."""
@@ -114,8 +114,13 @@ class Curvature:
         return matrices.dense(self)
 
     def diagonal(self) -> dict[str, Array]:
-        """Compute the diagonal, as an array of each weight's shape, by name."""
-        return matrices.diagonal(self)
+        """Compute the diagonal, as an array of each weight's shape, by name.
+
+        Raises:
+            MemoryError: what one example needs would not fit; see ``dense``.
+        """
+        found = matrices.diagonal(self)
+        return {n: found[n] for n in self.names}
 
     def trace(self) -> Array:
         """Compute the sum of the diagonal."""
@@ -330,7 +335,7 @@ def _describe(
         )
     function = None
     if not isinstance(model, Module):
-        function, model = model if isinstance(model, tuple) else (model.function, model.params)
+        function, model = function_and_params(model, caller)
     size = None if batch_size is None else positive(batch_size, f"{caller}: batch_size")
     return Curvature(model, x, y, key, function, names, likelihood, kind, samples, size)
 

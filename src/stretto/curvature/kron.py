@@ -215,6 +215,7 @@ def kron_of(curvature: Curvature) -> Kron:
     layouts = plan.layouts
     for i, n in enumerate(names):
         _refuse(n, layouts[i], plan.uses.unknown.get(i), dtype_of(curvature))
+    plan.need_room("Curvature.kron")
 
     def one(batch: Batch) -> list[tuple[Array, Array]]:
         taps, exact, seen = plan.cotangents(curvature, batch)

@@ -61,7 +61,8 @@ def likelihood_of(likelihood: LikelihoodLike) -> Likelihood:
     """Return the likelihood of this name, or that of a function ``nll(f, y)`` of one example.
 
     - ``"categorical"``: logits (classes, ...), the class axis first as ``cross_entropy`` of one
-      example takes it, and integers of that shape without it, out of range a loss of NaN. The root is diag(√p) − p√pᵀ.
+      example takes it, and integers of that shape without it; one that is no class is an error, or
+      a loss of NaN where it is traced. The root is diag(√p) − p√pᵀ.
     - ``"bernoulli"``: one logit for each target, which is 0 or 1. The root is diag(√(p(1 − p))).
     - ``"gaussian"``: means, and targets of the same shape; variance 1. The root is the identity.
     - ``"heteroscedastic"``: (..., 2), means and logarithms of variances, and targets (...). The

@@ -23,6 +23,7 @@ from stretto.curvature.batches import (
     Batch,
     batch_of,
     dtype_of,
+    need_room,
     outputs_of,
     rank_of,
     roots_of,
@@ -102,7 +103,8 @@ def product(curvature: Curvature, columns: dict[str, Array]) -> dict[str, Array]
         roots = roots_of(curvature, out, batch)
 
         def column(v: dict[str, Array]) -> dict[str, Array]:
-            df = push(v).reshape(len(out), -1)
+            dw = {n: v[n].astype(w.dtype) for n, w in chosen.items()}
+            df = push(dw).reshape(len(out), -1)
             # Λ df = S Sᵀ df
             inner = snp.einsum("nor,no->nr", roots, df)
             ct = snp.einsum("nor,nr->no", roots, inner).reshape(out.shape)
@@ -110,9 +112,10 @@ def product(curvature: Curvature, columns: dict[str, Array]) -> dict[str, Array]
 
         return vmap(column, in_axes=-1, out_axes=-1)(columns)
 
-    out, _ = outputs_of(curvature)
-    width = next(iter(columns.values())).shape[-1]
-    return sum_over_batches(curvature, batch_of(curvature, out.size * width), one)
+    out, root = outputs_of(curvature)
+    need_room("Curvature @ v", root.size, out.dtype, f"the root of an example, {root.shape[1:]},")
+    each = root.size + out.size * next(iter(columns.values())).shape[-1]
+    return sum_over_batches(curvature, batch_of(curvature, each), one)
 
 
 def _jacobians(curvature: Curvature, batch: Batch) -> dict[str, Array]:
@@ -151,6 +154,7 @@ def diagonal(curvature: Curvature) -> dict[str, Array]:
     """
     names = curvature.names
     plan = Plan(curvature, once=True)
+    plan.need_room("Curvature.diagonal")
     layouts = plan.layouts
 
     def one(batch: Batch) -> dict[str, Array]:

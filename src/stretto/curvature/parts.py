@@ -78,7 +78,7 @@ def parts_of(model: Tree, weights: Choice = "*", caller: str = "parts_of") -> Pa
             return _one_array(functional_call(model, chosen, x), caller)
 
         return Parts(apply_module, {n: every[n] for n in names}, names)
-    function, params = _function_and_params(model, caller)
+    function, params = function_and_params(model, caller)
     leaves, structure = tree.flatten(params)
     whole = dict(zip(leaf_names(params, caller), leaves, strict=True))
     every = {n: as_value(x, caller, n) for n, x in whole.items()}
@@ -93,12 +93,13 @@ def parts_of(model: Tree, weights: Choice = "*", caller: str = "parts_of") -> Pa
     return Parts(apply_function, {n: every[n] for n in names}, names)
 
 
-def _function_and_params(model: Tree, caller: str) -> tuple[Callable[..., Any], Tree]:
+def function_and_params(model: Tree, caller: str) -> tuple[Callable[..., Any], Tree]:
     """Return the two parts of a model that is a function of a tree."""
     if isinstance(model, tuple) and len(model) == 2 and callable(model[0]):
         return model
-    if hasattr(model, "function") and hasattr(model, "params"):  # a member of an ensemble
-        return model.function, model.params
+    function, params = (getattr(model, name, None) for name in ("function", "params"))
+    if callable(function) and params is not None:  # a member of an ensemble
+        return function, params
     raise TypeError(
         f"{caller}: expected a module, a pair (apply, params), or a member of an ensemble; got "
         f"{type(model).__name__}"

@@ -15,7 +15,7 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.typing import Array, Tree
-from stretto.curvature.batches import Batch, rank_of, roots_of
+from stretto.curvature.batches import Batch, dtype_of, need_room, outputs_of, roots_of
 from stretto.curvature.uses import Use, arranged, run, uses_of
 
 if TYPE_CHECKING:
@@ -87,7 +87,14 @@ class Plan:
         seen = tree.leaves(eval_shape(run_alone, curvature))
         exact = [x.size for i, x in enumerate(chosen.values()) if i in self.uses.unknown]
         given = sum(exact) + sum(math.prod(u.tap_shape) for u in self.listed)
-        self.elements = rank_of(curvature) * given + sum(math.prod(a.shape) for a in seen)
+        _, root = outputs_of(curvature)
+        self.rank, self.dtype = root.shape[-1], dtype_of(curvature)
+        self.elements = self.rank * given + root.size + sum(math.prod(a.shape) for a in seen)
+
+    def need_room(self, caller: str) -> None:
+        """Raise ``MemoryError`` where what one example needs does not fit."""
+        what = f"{self.rank:,} cotangents, one for each column of an example's root,"
+        need_room(caller, self.elements, self.dtype, what)
 
     def _layout(self, uses: list[Use] | None, x: Array) -> Layout:
         """Return how a weight is a matrix: a row of outputs where it has no uses."""

@@ -186,10 +186,10 @@ def uses_of(program: Program, weights: int) -> Uses:
     found: dict[int, list[Use]] = {}
     for i in range(weights):
         uses = [u for u in search.uses if u.weight == i]
-        layouts = {u.layout for u in uses}
+        layouts = {(u.layout, u.a_axes is None) for u in uses}
         if not uses:
             search.unknown.setdefault(i, "nothing: the outputs do not depend on it")
-        if i not in search.unknown and (len(layouts) > 1 or None in layouts):
+        if i not in search.unknown and (len(layouts) > 1 or uses[0].layout is None):
             search.unknown[i] = "several operations, which use its axes differently"
             if len(uses) == 1:
                 search.unknown[i] = "an operation that takes a part of it"
@@ -215,8 +215,9 @@ class _Search:
             if not any(held):
                 continue
             op, here = e.primitive, (*path, i)
-            if isinstance(op, Call) and op.inlined() is not None:
-                known.update(zip(e.outputs, self.walk(op.inlined(), held, here), strict=True))
+            inner = op.inlined() if isinstance(op, Call) else None
+            if inner is not None:
+                known.update(zip(e.outputs, self.walk(inner, held, here), strict=True))
             elif isinstance(op, Scan):
                 self._enter(op, e, held, here)
             elif len(e.inputs) == 1 and (view := _moved(op, held[0], e)) is not None:
