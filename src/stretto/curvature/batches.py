@@ -100,9 +100,8 @@ def sum_over_batches(curvature: Curvature, size: int, one: Callable[[Batch], T])
 
 def batch_of(curvature: Curvature, each: int) -> int:
     """Return the size of batches whose examples take so many numbers each."""
-    if curvature.batch_size is not None:
-        return curvature.batch_size
-    return max(1, min(_BATCH, _ELEMENTS // max(each, 1)))
+    most = _BATCH if curvature.batch_size is None else curvature.batch_size
+    return max(1, min(most, _ELEMENTS // max(each, 1)))
 
 
 def need_room(caller: str, elements: int, dtype: DTypeLike, what: str) -> None:

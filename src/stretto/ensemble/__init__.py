@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.pipelines import *
     from stretto.ensemble.estimators.regressor import *
+    from stretto.ensemble.gaussian import *
     from stretto.ensemble.group_scores import *
+    from stretto.ensemble.laplace import *
+    from stretto.ensemble.linearised import *
     from stretto.ensemble.merging import *
     from stretto.ensemble.regression_scores import *
     from stretto.ensemble.scores import *
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from stretto.ensemble.training.train_state import TrainState as TrainState
     from stretto.ensemble.training.trainer import Trainer as Trainer
     from stretto.ensemble.training.training_data import DataOrder as DataOrder
-    from stretto.ensemble import ensemble_files, explaining
+    from stretto.ensemble import ensemble_files, explaining, laplace_files
 
 exports(
     __name__,
@@ -72,7 +75,10 @@ exports(
     .estimators.classifier: EnsembleClassifier
     .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
+    .gaussian: Gaussian
     .group_scores: GroupScores by_group
+    .laplace: Laplace fit_laplace
+    .linearised: LinearisedEnsemble
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         input_grams task_vector ties uniform_soup
     .regression_scores: crps_ensemble crps_gaussian energy_score_ensemble gaussian_nll

@@ -10,10 +10,11 @@ import numpy as np
 from scipy import special
 
 import stretto.numpy as snp
-from stretto import nn
+from stretto import nn, random
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike, Tree
+from stretto.curvature.likelihoods import Likelihood, likelihood_of
 from stretto.ensemble.calibration import fit_temperature
 from stretto.ensemble.combination import log_mean
 from stretto.ensemble.estimators import estimator
@@ -74,6 +75,9 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
         return y[:, 0].astype(np.int32)
+
+    def _likelihood(self) -> Likelihood:
+        return likelihood_of("categorical")
 
     def fit(self, X: Tree, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Train new members.
@@ -150,7 +154,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
             X: (rows, columns).
 
         Returns:
-            (members, rows, classes), not changed by ``calibrate``.
+            (members, rows, classes), not changed by ``calibrate`` or ``posterior``.
         """
         return special.softmax(self._raw(X), axis=-1)
 
@@ -241,6 +245,10 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
 
     def _log_mean(self, X: Tree) -> np.ndarray:
         """Return the logarithm of the mean of the members' probabilities."""
+        if self.posterior:
+            key = random.key(self._seed)
+            of = lambda x: self.laplace_.probabilities(x, key)
+            return np.log(np.maximum(self._in_parts(X, of, 0), np.finfo(np.float32).tiny))
         raw = self._raw(X)
         logs = special.log_softmax(raw, axis=-1)
         return special.logsumexp(logs, axis=0) - np.log(len(raw))

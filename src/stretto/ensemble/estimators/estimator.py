@@ -30,7 +30,10 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import meant
 from stretto._engine.core.files import checked_path
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
+from stretto.curvature.likelihoods import Likelihood
 from stretto.ensemble.ensemble import Ensemble
+from stretto.ensemble.laplace import Laplace, fit_laplace
+from stretto.ensemble.laplace_files import by_name, described, posterior_of
 from stretto.ensemble.training.fit_callbacks import EarlyStopping
 from stretto.ensemble.training.trainer import Trainer
 from stretto.files.load_files import load, load_header
@@ -279,6 +282,9 @@ def write(estimator: EnsembleEstimator, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Any] = {"members": estimator.ensemble_.state_dict()}
     arrays["fitted"] = {n: np.asarray(getattr(estimator, n)) for n in estimator._kept}
     arrays["history"] = dict(getattr(estimator, "history_", {}))
+    if hasattr(estimator, "laplace_"):
+        record["laplace"] = described(estimator.laplace_)
+        arrays["laplace"] = by_name(estimator.laplace_._posterior)
     save(path, arrays, {_ENTRY: json.dumps(record)})
 
 
@@ -308,8 +314,7 @@ def read(
         )
     arrays = load(path)
     try:
-        if "hidden" in own:
-            own["hidden"] = tuple(own["hidden"])
+        own["hidden"] = tuple(own["hidden"])
         estimator: Any = cls(**{**own, **params})
         estimator.n_features_in_ = int(record["features"])
         if record["names"] is not None:
@@ -330,9 +335,25 @@ def read(
             raise ValueError(f"its arrays are not those of {count} members")
         like = estimator._made(random.key(0), count)
         estimator.ensemble_ = like.replace(members).eval()
+        if estimator.posterior:
+            estimator.laplace_ = _posterior(caller, estimator, record["laplace"], arrays)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{caller}: it does not describe an {kind}: {error}") from None
     return estimator
+
+
+def _posterior(
+    caller: str, estimator: EnsembleEstimator, kept: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> Laplace:
+    """Return the posterior of a file, around the members that are here."""
+    return Laplace(
+        estimator.ensemble_,
+        posterior_of(caller, kept, arrays["laplace"]),
+        estimator._likelihood(),
+        kept["structure"],
+        kept["weights"],
+        kept["targets"],
+    )
 
 
 _PART = 256  # rows predicted at a time, always, so that a row's bits depend on nothing beside it
@@ -365,6 +386,11 @@ class EnsembleEstimator(BaseEstimator):
             to spare.
         validation_fraction: the share of rows that are held out for that.
         patience: how many epochs without a better loss stop a member.
+        posterior: ``"laplace"`` gives each member a posterior of its weights, ``laplace_``, around
+            those that it was trained to (``fit_laplace``, with Kronecker factors), and the prior
+            with the greatest evidence: predictions are those of the mixture, and less sure away
+            from the data. Whole numbers of rows are counted, ``order`` is ``"own"``, and there is
+            no ``partial_fit``. ``None``, the default, has the members alone.
         chunk_size: members run at a time, which bounds memory; all by default.
         random_state: a seed, for results that can be repeated.
     """
@@ -378,6 +404,7 @@ class EnsembleEstimator(BaseEstimator):
     feature_names_in_: np.ndarray
     x_scale_: Scale
     y_scale_: Scale
+    laplace_: Laplace
     _seed: int
     _steps: int
 
@@ -399,6 +426,7 @@ class EnsembleEstimator(BaseEstimator):
         validation_fraction: float = 0.1,
         patience: int = 10,
         standardize: bool = True,
+        posterior: str | None = None,
         chunk_size: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -417,6 +445,7 @@ class EnsembleEstimator(BaseEstimator):
         self.validation_fraction = validation_fraction
         self.patience = patience
         self.standardize = standardize
+        self.posterior = posterior
         self.chunk_size = chunk_size
         self.random_state = random_state
 
@@ -455,6 +484,15 @@ class EnsembleEstimator(BaseEstimator):
             raise ValueError(
                 f"{self._name}: order must be 'own', each member the examples in an order of its "
                 f"own, or 'bootstrap', each a sample of its own; got {self.order!r}"
+            )
+        if self.posterior not in (None, "laplace"):
+            raise ValueError(
+                f"{self._name}: posterior must be None or 'laplace', got {self.posterior!r}"
+            )
+        if self.posterior and self.order == "bootstrap":
+            raise ValueError(
+                f"{self._name}: posterior='laplace' is that given all rows, and members that "
+                f"order='bootstrap' trains have seen others each; take order='own'"
             )
 
     def _made(self, key: Key, members: int | None = None) -> Ensemble[Module]:
@@ -509,6 +547,7 @@ class EnsembleEstimator(BaseEstimator):
         """Forget what was fitted, and learn the scales; the key that all else comes from."""
         self._check()
         self.__dict__.pop("_training", None)
+        self.__dict__.pop("laplace_", None)
         self._seed = int(validation.check_random_state(self.random_state).randint(2**31 - 1))
         self._steps = 0
         self.x_scale_ = scale_of(found.x, found.weights, self.standardize)
@@ -550,6 +589,46 @@ class EnsembleEstimator(BaseEstimator):
             )
         self.ensemble_ = fitted.ensemble.eval()
         self.history_ = fitted.history
+        if self.posterior:
+            self.laplace_ = self._fit_laplace(found)
+
+    def _likelihood(self) -> Likelihood:
+        """Return what targets are, given a member's outputs, for a posterior of its weights."""
+        raise NotImplementedError
+
+    def _noise(self, found: Examples) -> float | None:
+        """Return the standard deviation of Gaussian targets; ``None`` for others."""
+        return None
+
+    def _fit_laplace(self, found: Examples) -> Laplace:
+        """Return the posteriors of the members, given the rows that they were trained on."""
+        counts = found.weights.astype(np.int64)
+        parts = found.weights[counts != found.weights]
+        if len(parts):
+            raise ValueError(
+                f"{self._name}: posterior='laplace' counts rows, and sample_weight must be whole "
+                f"numbers of them; got {parts[0]}"
+            )
+        every = found.at(np.repeat(np.arange(len(counts)), counts))
+        data = self.x_scale_(every.x), self._targets(every.y)
+        with config(recompilation_warning=0):
+            fitted = fit_laplace(
+                self.ensemble_, data, likelihood=self._likelihood(), noise=self._noise(found)
+            )
+            return fitted.tuned()
+
+    def _in_parts(self, X: Tree, f: Callable[[np.ndarray], ArrayLike], axis: int) -> np.ndarray:
+        """Return f of standardized rows, which are along this axis of it, as float64."""
+        validation.check_is_fitted(self, "ensemble_")
+        x = validation.validate_data(self, X, reset=False, dtype=np.float64)
+        x = self.x_scale_(x)
+        parts = []
+        with config(recompilation_warning=0):
+            for start in range(0, len(x), _PART):
+                here = x[start : start + _PART]
+                outs = np.asarray(f(_filled(here, _PART)))
+                parts.append(outs.take(np.arange(len(here)), axis))
+        return np.concatenate(parts, axis=axis).astype(np.float64)
 
     def _stops_early(self, rows: int) -> bool:
         """Say whether to hold out rows, and to stop by them, where there are so many."""
@@ -567,6 +646,11 @@ class EnsembleEstimator(BaseEstimator):
 
     def _train_more(self, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> None:
         """Go through more examples once; make members first where there are none."""
+        if self.posterior:
+            raise ValueError(
+                f"{self._name}: partial_fit does not see all rows, which posterior='laplace' is a "
+                f"sum over; use fit, or posterior=None"
+            )
         weights = np.ones(len(x)) if weights is None else weights
         found = Examples(x, y.reshape(len(y), -1), weights)
         if not hasattr(self, "ensemble_"):
@@ -606,19 +690,16 @@ class EnsembleEstimator(BaseEstimator):
     def _raw(self, X: Tree) -> np.ndarray:
         """Return what each member gives for each row: (members, rows, outputs), float64."""
         validation.check_is_fitted(self, "ensemble_")
-        x = validation.validate_data(self, X, reset=False, dtype=np.float64)
-        x = self.x_scale_(x)
-        parts = []
-        with config(recompilation_warning=0):
-            for start in range(0, len(x), _PART):
-                here = x[start : start + _PART]
-                outs = np.asarray(self.ensemble_(_filled(here, _PART)))
-                parts.append(outs[:, : len(here)])
-        return np.concatenate(parts, axis=1).astype(np.float64)
+        return self._in_parts(X, self.ensemble_, 1)
 
     def _function_of_members(self) -> Callable[[ArrayLike], Array]:
         """Return what each member gives for rows, (members, rows, outputs), of arrays alone."""
         validation.check_is_fitted(self, "ensemble_")
+        if self.posterior:
+            raise NotImplementedError(
+                f"{self._name}: function() gives what the members say, and posterior='laplace' "
+                f"says more: use laplace_ itself, or posterior=None"
+            )
 
         def members(X: ArrayLike) -> Array:
             x = snp.asarray(X)

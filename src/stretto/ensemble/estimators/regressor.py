@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self, overload
@@ -14,6 +15,7 @@ from stretto import nn
 from stretto._engine.core.functions import described_like
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
+from stretto.curvature.likelihoods import Likelihood, likelihood_of
 from stretto.ensemble.conformal import (
     ConformalIntervals,
     fit_conformal_intervals,
@@ -108,6 +110,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         validation_fraction: float = 0.1,
         patience: int = 10,
         standardize: bool = True,
+        posterior: str | None = None,
         chunk_size: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -127,6 +130,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             validation_fraction=validation_fraction,
             patience=patience,
             standardize=standardize,
+            posterior=posterior,
             chunk_size=chunk_size,
             random_state=random_state,
         )
@@ -154,6 +158,15 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
         return self.y_scale_(y)
+
+    def _likelihood(self) -> Likelihood:
+        return likelihood_of("gaussian") if self.loss == "squared_error" else _MEAN_AND_SOFTPLUS
+
+    def _noise(self, found: Examples) -> float | None:
+        if self.loss != "squared_error":
+            return None
+        errors = np.square(self._raw(found.x).mean(axis=0) - self.y_scale_(found.y))
+        return float(np.sqrt(np.average(errors.mean(axis=1), weights=found.weights)))
 
     def _scale_of_targets(self, found: Examples) -> Scale:
         return scale_of(found.y, found.weights, self.standardize)
@@ -236,6 +249,9 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     def _mixture(self, X: Tree) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and variance of the mixture, (rows, targets), of standardized targets."""
         means, variances = self._standard(X)
+        if self.posterior:
+            of = lambda x: self.laplace_.predict(x).variance[..., : means.shape[-1]]
+            variances = variances + self._in_parts(X, of, 1)
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def _in_units(self, x: np.ndarray, *, shift: bool = True) -> np.ndarray:
@@ -286,8 +302,8 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
 
         Args:
             X: (rows, columns).
-            return_std: give the standard deviation of the mixture, too: noise and what members
-                disagree on.
+            return_std: give the standard deviation of the mixture, too: noise, what members
+                disagree on and, with ``posterior``, what each does not know.
             return_interval: the coverage of intervals to give, in (0, 1). After ``calibrate`` they
                 are conformal, and hold the target with at least that probability; before it, they
                 are those of the Gaussian with this mean and standard deviation.
@@ -411,6 +427,28 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         self.variance_factor_ = _plain(fit_variance_scaling(mean, variance, errors).factor)
         self.scores_ = _plain(fit_conformal_intervals(mean, np.sqrt(variance), errors).scores)
         return self
+
+
+def _of_outputs(f: Array) -> tuple[Array, Array, Array]:
+    """Return means, variances, and the slope of these in the numbers that they are made of."""
+    means, numbers = snp.split(f, 2)
+    variances = nn.functional.softplus(numbers) + estimator.LEAST_VARIANCE
+    return means, variances, nn.functional.sigmoid(numbers)
+
+
+def _softplus_nll(f: Array, y: Array) -> Array:
+    means, variances, _ = _of_outputs(f)
+    logs = snp.log(2 * math.pi * variances)
+    return snp.sum(logs + snp.square(y - means) / variances) / 2
+
+
+def _softplus_root(f: Array, y: object) -> Array:
+    """Return the root of the Fisher information, 1/v of a mean and v'² / 2v² of its variance v."""
+    _, variances, slope = _of_outputs(f)
+    return snp.diag(snp.concatenate([variances**-0.5, slope / variances * math.sqrt(0.5)]))
+
+
+_MEAN_AND_SOFTPLUS = Likelihood("mean and softplus of variance", _softplus_nll, _softplus_root)
 
 
 def _columns(y: np.ndarray) -> np.ndarray:
