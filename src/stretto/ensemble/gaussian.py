@@ -10,12 +10,13 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto import lax, random
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Key
 from stretto.ensemble.score_arguments import at_least, at_least_float32
-from stretto.linalg import cholesky, eigh, solve_triangular
 from stretto.numpy.normalized import logsumexp
 
 __all__ = ["Gaussian"]
@@ -95,11 +96,19 @@ class Gaussian:
         """
         size = math.prod(self._event)
         difference = at_least_float32(y, "Gaussian.log_density", "y") - self.mean
-        lower = cholesky(self._matrix)
-        white = difference.reshape(*difference.shape[: difference.ndim - len(self._event)], size, 1)
-        white = solve_triangular(lower, white, lower=True)
-        half = snp.sum(snp.log(snp.diagonal(lower, axis1=-2, axis2=-1)), -1)
-        return -snp.sum(snp.square(white), (-2, -1)) / 2 - half - size / 2 * math.log(2 * math.pi)
+        lower = root_of(self._matrix)
+        left = difference.reshape(*difference.shape[: difference.ndim - len(self._event)], size)
+        diagonal = snp.diagonal(lower, axis1=-2, axis2=-1)
+        diagonal = snp.where(diagonal > 0, diagonal, np.nan)
+
+        def solve(left: Array, j: Array) -> tuple[Array, Array]:
+            """Return what is left of R w = d after an element of w, and the element."""
+            w = snp.take(left, j, -1) / snp.take(diagonal, j, -1)
+            return left - snp.take(lower, j, -1) * w[..., None], w
+
+        _, white = lax.scan(solve, left, snp.arange(size))
+        half = snp.sum(snp.log(diagonal), -1)
+        return -snp.sum(snp.square(white), 0) / 2 - half - size / 2 * math.log(2 * math.pi)
 
     def mixture(self) -> Gaussian:
         """Return the Gaussian with the mean and covariance of the equal mixture along axis 0.
@@ -164,9 +173,27 @@ class Gaussian:
 
 
 def root_of(matrix: Array) -> Array:
-    """Return R with R Rᵀ the matrix, which may be singular, as covariances of few weights are."""
-    values, vectors = eigh(matrix)
-    return vectors * snp.sqrt(snp.maximum(values, 0))[..., None, :]
+    """Return the lower triangular R with R Rᵀ the matrix, which may be singular.
+
+    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding. A loop,
+    and not LAPACK: two programs in flight that factor batches of small matrices behind other work
+    waited for each other's threads for ever (jaxlib 0.10, two cores).
+    """
+    size = matrix.shape[-1]
+    rows = snp.arange(size)
+    least = size * float(np.finfo(matrix.dtype).eps) * snp.diagonal(matrix, axis1=-2, axis2=-1)
+
+    def column(left: Array, j: Array) -> tuple[Array, Array]:
+        """Return what is left of the matrix after a column of R, and the column."""
+        own = snp.take(left, j, -1)
+        pivot = snp.take(own, j, -1)
+        some = pivot > snp.take(least, j, -1)
+        scale = snp.where(some, 1 / snp.sqrt(snp.where(some, pivot, 1)), 0)
+        own = snp.where(rows >= j, own * scale[..., None], 0)
+        return left - own[..., :, None] * own[..., None, :], own
+
+    _, columns = lax.scan(column, matrix, rows)
+    return snp.moveaxis(columns, 0, -1)
 
 
 def mean_over_draws(
