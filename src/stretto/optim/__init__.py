@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stretto.optim.base import *
     from stretto.optim.moments import *
     from stretto.optim.optimizers import *
+    from stretto.optim.sampling import *
     from stretto.optim.scaling import *
     from stretto.optim.schedules import *
 
@@ -48,6 +49,7 @@ exports(
         scale_by_lion scale_by_radam scale_by_rms scale_by_rss scale_by_stddev scale_by_yogi trace
     .optimizers: adabelief adadelta adafactor adagrad adam adamax adamaxw adamw amsgrad lamb lars
         lion nadam nadamw noisy_sgd radam rmsprop sgd yogi
+    .sampling: SamplerState psgld sghmc sgld
     .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule adaptive_grad_clip
         add_decayed_weights add_noise clip clip_by_block_rms clip_by_global_norm global_norm scale
         scale_by_learning_rate scale_by_param_block_rms scale_by_schedule scale_by_trust_ratio

@@ -57,7 +57,8 @@ from stretto.optim.base import (
     as_transformation,
 )
 from stretto.optim.combining import per_member as of_members
-from stretto.random.keys import PRNGKey, as_key
+from stretto.random.key_arrays import KeyArray
+from stretto.random.keys import PRNGKey, as_key, key_data
 from stretto.random.streams import next_key
 
 if TYPE_CHECKING:  # it is above, and trains by this
@@ -133,7 +134,10 @@ class Trainer:
                 f"fit: on_divergence must be one of {REACTIONS}, got {on_divergence!r}"
             )
         self.loss, self.optimizer = loss, optimizer
-        self.hyperparams, self.per_member = dict(hyperparams or {}), dict(per_member or {})
+        self.hyperparams: dict[str, Any] = {}
+        self.per_member = dict(per_member or {})
+        for name, x in (hyperparams or {}).items():  # a state keeps the words of keys
+            self.hyperparams[name] = key_data(x) if isinstance(x, KeyArray) else x
         self.on_divergence, self._early_stopping = on_divergence, early_stopping
         if self.hyperparams:
             if isinstance(optimizer, GradientTransformation) or not callable(optimizer):
