@@ -179,8 +179,10 @@ def sghmc(
     """
     caller = caller_of("sghmc")
     check(caller, above=0, friction=friction)
-    known = not callable(learning_rate) and not isinstance(friction, Tracer)
-    if known and not isinstance(learning_rate, Tracer) and friction * learning_rate >= 1:
+    numbers: list[Any] = [friction, learning_rate]
+    if not any([callable(x) or isinstance(x, Tracer) for x in numbers]) and (
+        numbers[0] * numbers[1] >= 1
+    ):
         raise ValueError(
             f"{caller}: friction × learning_rate must be below 1, got "
             f"{friction!r} × {learning_rate!r}; take smaller steps, or less friction"
@@ -189,8 +191,9 @@ def sghmc(
     def rule(
         h: Array, t: Array, slope: Array, _: Array, noise: Array, v: Array
     ) -> tuple[Array, Array]:
-        v = (1 - friction * h) * v - h * slope + snp.sqrt(2 * friction * h * t) * noise
-        return h * v, v
+        kick = snp.sqrt(2 * friction * h * t) * noise - h * slope
+        speed: Any = (1 - friction * h) * v + kick
+        return h * speed, speed
 
     return _sampler(
         "sghmc", learning_rate, data_size, prior_precision, temperature, key, rule, True
@@ -242,9 +245,9 @@ def psgld(
     def rule(
         h: Array, t: Array, slope: Array, g: Array, noise: Array, v: Array
     ) -> tuple[Array, Array]:
-        v = decay * v + (1 - decay) * snp.square(g)
-        scale = 1 / (eps + snp.sqrt(v))
-        return snp.sqrt(2 * h * t * scale) * noise - h * scale * slope, v
+        mean: Any = decay * v + (1 - decay) * snp.square(g)
+        scale = 1 / (eps + snp.sqrt(mean))
+        return snp.sqrt(2 * h * t * scale) * noise - h * scale * slope, mean
 
     return _sampler(
         "psgld", learning_rate, data_size, prior_precision, temperature, key, rule, True

@@ -136,8 +136,10 @@ class Trainer:
         self.loss, self.optimizer = loss, optimizer
         self.hyperparams: dict[str, Any] = {}
         self.per_member = dict(per_member or {})
-        for name, x in (hyperparams or {}).items():  # a state keeps the words of keys
-            self.hyperparams[name] = key_data(x) if isinstance(x, KeyArray) else x
+        given: Mapping[str, Any] = hyperparams or {}
+        for name, x in given.items():  # a state keeps the words of keys
+            words: Any = x
+            self.hyperparams[name] = key_data(words) if isinstance(x, KeyArray) else x
         self.on_divergence, self._early_stopping = on_divergence, early_stopping
         if self.hyperparams:
             if isinstance(optimizer, GradientTransformation) or not callable(optimizer):
