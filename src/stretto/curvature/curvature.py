@@ -47,6 +47,12 @@ class Curvature:
     ``ggn`` and ``fisher``.
 
     The order of rows is that of ``names``, each weight row by row.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> model = (lambda w, x: x @ w, snp.zeros((2, 1)))
+    >>> curvature = st.curvature.ggn(model, snp.array([[1.0, 2.0]]), "gaussian")
+    >>> curvature @ snp.ones(2)
+    Array([3., 6.], dtype=float32)
     """
 
     model: Tree = field(repr=False)
@@ -101,7 +107,10 @@ class Curvature:
         )
 
     def dense(self) -> Array:
-        """Compute the matrix, (P, P).
+        """Compute the matrix.
+
+        Returns:
+            (P, P), for P numbers in all weights.
 
         Raises:
             MemoryError: it, or the Jacobians of one example, would not fit in
@@ -114,7 +123,10 @@ class Curvature:
         return matrices.dense(self)
 
     def diagonal(self) -> dict[str, Array]:
-        """Compute the diagonal, as an array of each weight's shape, by name.
+        """Compute the diagonal.
+
+        Returns:
+            An array of each weight's shape, by name.
 
         Raises:
             MemoryError: what one example needs would not fit; see ``dense``.
@@ -123,7 +135,11 @@ class Curvature:
         return {n: found[n] for n in self.names}
 
     def trace(self) -> Array:
-        """Compute the sum of the diagonal."""
+        """Compute the sum of the diagonal.
+
+        Returns:
+            One number.
+        """
         return sum([x.sum() for x in self.diagonal().values()], start=snp.zeros(()))
 
     def low_rank(self, rank: int, key: Key, steps: int | None = None) -> tuple[Array, Array]:

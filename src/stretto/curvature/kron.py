@@ -42,6 +42,14 @@ class Factors:
 
     A weight that is several matrices, as the kernel of a convolution in groups, has as many blocks:
     groups along axis 0, where a factor that all share has one.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> model = (lambda w, x: x @ w, snp.zeros((2, 1)))
+    >>> kron = st.curvature.ggn(model, snp.array([[1.0, 2.0]]), "gaussian").kron()
+    >>> (factors,) = kron.factors.values()
+    >>> factors.A
+    Array([[1., 2.],
+           [2., 4.]], dtype=float32)
     """
 
     B: Array
@@ -49,35 +57,62 @@ class Factors:
     A: Array
     """(inputs, inputs), or (groups, inputs, inputs): the mean over the data of a aᵀ."""
     layout: Layout = field(metadata={"static": True})
+    """How the weight is a matrix of outputs and inputs."""
     terms: int = field(metadata={"static": True})
     """How many examples and positions A is the mean of."""
 
     def matrix(self, v: ArrayLike) -> Array:
         """Return an array of the weight's shape as (outputs, inputs), or (groups, ...) of those.
 
-        Axes behind those of the weight stay behind.
+        Args:
+            v: (*shape, ...); axes behind those of the weight stay behind.
+
+        Returns:
+            (outputs, inputs, ...), or (groups, outputs, inputs, ...).
         """
         m = self.layout.matrix(as_value(v))
         return m if self.layout.grouped else m[0]
 
     def weight(self, m: ArrayLike) -> Array:
-        """Return what ``matrix`` gives as an array of the weight's shape."""
+        """Return what ``matrix`` gives as an array of the weight's shape.
+
+        Args:
+            m: (outputs, inputs, ...), or (groups, outputs, inputs, ...).
+
+        Returns:
+            (*shape, ...).
+        """
         value = as_value(m)
         return self.layout.weight(value if self.layout.grouped else value[None])
 
     def multiply(self, v: Array) -> Array:
-        """Multiply by columns (*shape, k): B V A, since A is symmetric."""
+        """Multiply by columns: B V A, since A is symmetric.
+
+        Args:
+            v: (*shape, k).
+
+        Returns:
+            (*shape, k).
+        """
         m = self.matrix(v)
         return self.weight(snp.einsum("...op,...pik,...ij->...ojk", self.B, m, self.A))
 
     def dense(self) -> Array:
-        """Compute the block, in the order of the weight's elements."""
+        """Compute the block, in the order of the weight's elements.
+
+        Returns:
+            (size, size), for the size of the weight.
+        """
         size = math.prod(self.layout.shape)
         eye = snp.eye(size, dtype=self.B.dtype).reshape((*self.layout.shape, size))
         return self.multiply(eye).reshape(size, size)
 
     def diagonal(self) -> Array:
-        """Compute the diagonal of the block, in the weight's shape."""
+        """Compute the diagonal of the block.
+
+        Returns:
+            An array of the weight's shape.
+        """
         b = snp.diagonal(self.B, axis1=-2, axis2=-1)
         a = snp.diagonal(self.A, axis1=-2, axis2=-1)
         return self.weight(b[..., :, None] * a[..., None, :])
@@ -89,6 +124,13 @@ class KronEigen:
     """Eigenvalues and eigenvectors of the two factors of one weight.
 
     The block is (U ⊗ V) diag(λ μᵀ) (U ⊗ V)ᵀ. Values in ascending order, none below 0.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> model = (lambda w, x: x @ w, snp.zeros((2, 1)))
+    >>> kron = st.curvature.ggn(model, snp.array([[3.0, 4.0]]), "gaussian").kron()
+    >>> (eigen,) = kron.eigen().values()
+    >>> eigen.values.round(3)
+    Array([[ 0., 25.]], dtype=float32)
     """
 
     B_values: Array
@@ -168,7 +210,10 @@ class Kron:
     __rmul__ = __mul__
 
     def dense(self) -> Array:
-        """Compute the matrix, (P, P), zero between weights.
+        """Compute the matrix, zero between weights.
+
+        Returns:
+            (P, P), for P numbers in all weights.
 
         Raises:
             MemoryError: it would not fit; see ``Curvature.dense``.
@@ -184,11 +229,19 @@ class Kron:
         return snp.concatenate(rows, 0)
 
     def diagonal(self) -> dict[str, Array]:
-        """Compute the diagonal, as an array of each weight's shape, by name."""
+        """Compute the diagonal.
+
+        Returns:
+            An array of each weight's shape, by name.
+        """
         return {n: f.diagonal() for n, f in self._ordered().items()}
 
     def eigen(self) -> dict[str, KronEigen]:
-        """Compute eigenvalues and eigenvectors of all factors, by name."""
+        """Compute eigenvalues and eigenvectors of all factors.
+
+        Returns:
+            Those of each weight, by name.
+        """
         return {n: _eigen(f) for n, f in self._ordered().items()}
 
 

@@ -59,6 +59,7 @@ def randomised_map(
 
     Raises:
         ValueError: a scale is not positive, or a count less than 1.
+        TypeError: a count is no integer.
 
     Source: Pearce, Leibfried, Brintrup, Zaki and Neely, "Uncertainty in neural networks:
     approximately Bayesian ensembling", 2020 (arXiv:1810.05546); perturbed targets as in Bardsley,

@@ -92,6 +92,7 @@ def fit_laplace(
     Raises:
         ValueError: an argument is out of range, the shapes of the examples do not match, or a
             module is in train mode where that matters (batch normalization, dropout).
+        TypeError: the model is none of these, or ``batch_size`` no integer.
         MemoryError: the arrays would not fit; the message has their size.
         NotImplementedError: a weight cannot be factored, with its name; or an ensemble has several
             architectures.
@@ -177,13 +178,24 @@ class Laplace:
     (2008.08400). All methods but ``save`` and ``load`` work under ``jit``. Of an ensemble each
     member has a posterior of its own, and what a method gives has an axis of members in front where
     it does not say otherwise.
+
+    >>> import stretto as st, stretto.numpy as snp
+    >>> x = snp.array([[-1.0], [1.0]])
+    >>> line = lambda w, x: x * w
+    >>> laplace = st.ensemble.fit_laplace(
+    ...     (line, snp.array(1.0)), (x, x), likelihood="gaussian", noise=1.0, structure="full"
+    ... )
+    >>> laplace.members(st.random.key(0), 5)(x).shape
+    (5, 2, 1)
     """
 
     model: Any
     """The network: a module, a ``Member``, or an ``Ensemble``."""
     _posterior: Posterior
     likelihood: Likelihood = dataclasses.field(metadata={"static": True})
+    """What targets are given outputs."""
     structure: str = dataclasses.field(metadata={"static": True})
+    """The shape of the curvature, as ``fit_laplace`` was told."""
     weights: Any = dataclasses.field(metadata={"static": True})
     """Which weights are uncertain, as ``fit_laplace`` was told."""
     _targets: int | None = dataclasses.field(metadata={"static": True})
@@ -315,6 +327,7 @@ class Laplace:
 
         Raises:
             ValueError: the likelihood has no classes, ``link`` is unknown, or the key is missing.
+            TypeError: ``samples`` is no integer.
         """
         caller = "Laplace.probabilities"
         if self.likelihood.name not in ("categorical", "bernoulli"):
@@ -342,6 +355,10 @@ class Laplace:
 
         Returns:
             An ensemble to be called; of an ensemble of M members one of M·n, the mixture.
+
+        Raises:
+            ValueError: ``n`` is below 1.
+            TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.members", "n", 1)
         return LinearisedEnsemble(self.model, self._waited(_draws(self, key, n)), self.weights)
@@ -361,7 +378,9 @@ class Laplace:
             The networks, as an ensemble of n, or of M·n.
 
         Raises:
-            ValueError: the members of an ensemble share weights that are uncertain.
+            ValueError: the members of an ensemble share weights that are uncertain, or ``n`` is
+                below 1.
+            TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.sample", "n", 1)
         differences = self._waited(_draws(self, key, n))
