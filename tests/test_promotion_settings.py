@@ -65,6 +65,7 @@ def scores():
         "fit_variance_scaling": {"means": logits[0, :, 0], "variances": probs[0, :, 0]},
         "fit_conformal_intervals": {"means": logits[0, :, 0], "deviations": probs[0, :, 0]},
         "interval_coverage": {"lower": targets - 1, "upper": targets + 1},
+        "energy_score_ensemble": {"predictions": logits, "targets": logits[0]},
     }
     found = {}
     for name in ensemble.__all__:
