@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stretto.optim.sampling import *
     from stretto.optim.scaling import *
     from stretto.optim.schedules import *
+    from stretto.optim.variational import *
 
 exports(
     __name__,
@@ -57,5 +58,6 @@ exports(
         join_schedules linear_onecycle_schedule linear_schedule piecewise_constant_schedule
         piecewise_interpolate_schedule polynomial_schedule sgdr_schedule warmup_constant_schedule
         warmup_cosine_decay_schedule warmup_exponential_decay_schedule
+    .variational: Ivon IvonState ivon
     """,
 )

@@ -146,15 +146,15 @@ class GradientTransformationExtraArgs(GradientTransformation):
         """Make the pair, for the leaves that are trained."""
 
         def init_trained(params: Tree) -> Tree:
-            return init(_trained(params)[0])
+            return init(trained(params)[0])
 
         def update_trained(
             updates: Tree, state: Tree, params: Tree = None, **extra: Any
         ) -> tuple[Tree, Tree]:
-            trained, still = _trained(updates)
+            of_trained, still = trained(updates)
             if not still:
                 return update(updates, state, params, **extra)
-            new, state = update(trained, state, _trained(params)[0], **extra)
+            new, state = update(of_trained, state, trained(params)[0], **extra)
             moved = iter(tree.leaves(new))
             leaves, spec = tree.flatten(updates)
             news = [_still(x) if i in still else next(moved) for i, x in enumerate(leaves)]
@@ -211,7 +211,7 @@ class MaskedNode(NamedTuple):
     """A node without leaves, in place of a leaf that is left out."""
 
 
-def _trained(x: Tree) -> tuple[Tree, frozenset[int]]:
+def trained(x: Tree) -> tuple[Tree, frozenset[int]]:
     """Return the tree without leaves that their node keeps out of training, and their numbers."""
     spec = tree.structure(x)
     still = left_out(x, spec)
@@ -395,8 +395,9 @@ def leafwise(
     updates: Tree,
     moments: Mapping[str, Tree] | None = None,
     params: Tree = None,
+    **others: Tree,
 ) -> list[Tree]:
-    """Apply ``rule`` to each leaf of the updates with those of the moments, and of ``params``.
+    """Apply ``rule`` to each leaf of the updates, the moments, ``params`` and ``others``.
 
     The rule gives the new update, or a tuple of it and the new moments. Moments come back in the
     dtypes that they had, updates in the common dtype of updates and moments.
@@ -405,8 +406,7 @@ def leafwise(
     """
     moments = moments or {}
     trees = {"updates": updates} | {f"state.{name}": m for name, m in moments.items()}
-    if params is not None:
-        trees["params"] = params
+    trees |= ({} if params is None else {"params": params}) | others
     flat, spec = columns(caller, trees)
     _refuse_integers(caller, updates, flat[0])
     values = [

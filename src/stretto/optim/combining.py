@@ -47,6 +47,8 @@ from stretto.optim.base import (
     safe_increment,
     transformation,
 )
+from stretto.random.key_arrays import KeyArray
+from stretto.random.keys import key_data
 
 
 @brief
@@ -424,8 +426,8 @@ def per_member(
     Args:
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
             ``adamw``.
-        hyperparams: the arguments of that function. An array, or a list or tuple of numbers, has
-            one entry per member along its first axis, and becomes an array of the state, as by
+        hyperparams: the arguments of that function. An array, of keys too, or a list or tuple of
+            numbers, has one entry per member along its first axis, and becomes an array of the state, as by
             ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
             Anything else is shared by all.
 
@@ -490,6 +492,8 @@ def _made_per_member(
     for name, x in hyperparams.items():
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
             own[name] = as_value(np.asarray(x, np.float64), caller, name)
+        elif isinstance(x, KeyArray) and x.ndim:
+            own[name] = key_data(x)  # the state keeps the words
         elif isinstance(x, (Value, np.ndarray)) and x.ndim:
             own[name] = as_value(x, caller, name)
     shared = {name: x for name, x in hyperparams.items() if name not in own}
@@ -504,7 +508,7 @@ def _made_per_member(
     stand_ins = {name: x[0] for name, x in own.items()}
     of_one = make(**shared, **stand_ins)
     for name, x in hyperparams.items():
-        if name in own and not isinstance(x, Value) and own[name].ndim == 1:
+        if name in own and not isinstance(x, (Value, KeyArray)) and own[name].ndim == 1:
             for number in np.asarray(x).tolist():  # so that one out of range is refused at once
                 factory(**shared, **stand_ins | {name: number})
     return GradientTransformationExtraArgs(init, _update_of(of_one))
