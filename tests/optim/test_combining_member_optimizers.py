@@ -118,8 +118,10 @@ def test_own_hyperparameters_beside_a_schedule_for_all():
     )
 
 
-def test_own_keys():
-    keys = st.random.split(st.random.PRNGKey(0), SIZE)
+@pytest.mark.parametrize("make", [st.random.PRNGKey, st.random.key])
+def test_own_keys(make):
+    keys = st.random.split(make(0), SIZE)
+    words = st.random.key_data(keys) if make is st.random.key else keys
     tx = optim.per_member(optim.noisy_sgd, learning_rate=0.1, key=keys)
     state = tx.init(PARAMS)
     assert types(state) == types(tx.update(st.take(GRADS, 0), state, PARAMS)[1])
@@ -127,7 +129,7 @@ def test_own_keys():
         trained(tx),
         lambda i: optim.inject_hyperparams(
             optim.noisy_sgd, static_args=["learning_rate", "eta", "gamma"]
-        )(0.1, key=keys[i]),
+        )(0.1, key=words[i]),
     )
 
 

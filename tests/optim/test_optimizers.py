@@ -102,6 +102,23 @@ def test_noisy_sgd_without_a_key_draws_from_the_ambient_stream():
         st.jit(first)()
 
 
+@pytest.mark.parametrize("make", [st.random.PRNGKey, st.random.key])
+def test_noisy_sgd_in_fit_takes_keys_of_either_kind(make):
+    loss, x = lambda member, x: (member(x) ** 2).mean() / 2, snp.ones(8)
+
+    def weights(optimizer, **options):
+        ensemble = st.Ensemble(lambda w, x: w * x, snp.ones(3))
+        ensemble.fit(loss, x, optimizer, steps=3, batch_size=8, **options)
+        return [float(member.params) for member in ensemble]
+
+    keys = st.random.split(make(0), 3)
+    own = weights(optim.noisy_sgd, hyperparams={"learning_rate": 0.1, "key": keys})
+    assert len({round(w, 5) for w in own}) == 3
+    for i, w in enumerate(own):  # one key for all: they move alike, as that member
+        alike = weights(optim.noisy_sgd(0.1, key=keys[i]))
+        np.testing.assert_allclose(alike, w, 1e-5)
+
+
 def test_adadelta_without_a_learning_rate_descends():
     # optax leaves the sign as it is where the learning rate is None; the paper's rate is 1.
     tx = optim.adadelta()

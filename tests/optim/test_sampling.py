@@ -131,12 +131,15 @@ def test_schedules_are_of_the_count():
 @pytest.mark.parametrize("make", [optim.sgld, optim.sghmc, optim.psgld])
 def test_keys_of_either_kind_and_seeds(make):
     params = snp.ones(3)
+    updates = lambda tx: tx.update(params, tx.init(params), params)[0]
     found = [
-        make(0.1, data_size=1, key=key).init(params).rng_key
+        updates(make(0.1, data_size=1, key=key))
         for key in (7, st.random.PRNGKey(7), st.random.key(7))
     ]
     for one in found:
         np.testing.assert_array_equal(one, found[0])
+    of_another_kind = updates(make(0.1, data_size=1, key=st.random.key(7, impl="rbg")))
+    assert np.isfinite(of_another_kind).all() and not np.isclose(of_another_kind, found[0]).any()
     other = make(0.1, data_size=1, key=8)
     first, _ = other.update(params, other.init(params), params)
     again, _ = other.update(params, other.init(params), params)

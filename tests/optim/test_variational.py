@@ -80,13 +80,13 @@ def test_a_quadratic_has_its_mode_and_the_inverse_diagonal_of_its_precision():
         tx = optim.ivon(0.05, data_size=SIZE, prior_precision=PRIOR, beta2=0.995)
         keys = st.random.split(st.random.key(0), 100)
         means, variances = chains(tx, loss, keys, 6_000, snp.zeros(3))
-    for found, expected, bias in (
-        (means, posterior_mode, 0.0),
-        (variances, 1 / np.diag(precision), 1e-3),  # of the third order in 1 − β₂
+    for found, expected in (
+        (means, posterior_mode),
+        (variances, 1 / np.diag(precision)),
     ):
         error = found.std(0) / np.sqrt(len(found))
         assert (error < 0.02 * np.abs(expected)).all()
-        assert (np.abs(found.mean(0) - expected) < 4 * error + bias * np.abs(expected)).all()
+        assert (np.abs(found.mean(0) - expected) < 4 * error).all()
 
 
 def test_precisions_stay_positive_whatever_the_gradients():
@@ -212,7 +212,7 @@ def test_what_does_not_fit():
         tx.update(params, state, params, draw={"w": snp.ones(3)})
     with pytest.raises(ValueError, match=r"params and state\.precision differ"):
         tx.sample(state, {"v": snp.ones(2)}, st.random.key(0))
-    with pytest.raises(TypeError, match="ivon.sample: expected a key"):
+    with pytest.raises(TypeError, match=r"random\.ivon\.sample: expected a key"):
         tx.sample(state, params, snp.ones(2))
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'data_size'"):
         optim.ivon(0.1, prior_precision=1.0)

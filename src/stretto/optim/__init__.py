@@ -54,10 +54,11 @@ exports(
     .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule adaptive_grad_clip
         add_decayed_weights add_noise clip clip_by_block_rms clip_by_global_norm global_norm scale
         scale_by_learning_rate scale_by_param_block_rms scale_by_schedule scale_by_trust_ratio
-    .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule exponential_decay
-        join_schedules linear_onecycle_schedule linear_schedule piecewise_constant_schedule
-        piecewise_interpolate_schedule polynomial_schedule sgdr_schedule warmup_constant_schedule
-        warmup_cosine_decay_schedule warmup_exponential_decay_schedule
+    .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule
+        cyclical_temperature_schedule exponential_decay join_schedules linear_onecycle_schedule
+        linear_schedule piecewise_constant_schedule piecewise_interpolate_schedule
+        polynomial_schedule sgdr_schedule warmup_constant_schedule warmup_cosine_decay_schedule
+        warmup_exponential_decay_schedule
     .variational: Ivon IvonState ivon
     """,
 )

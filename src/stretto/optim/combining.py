@@ -427,9 +427,9 @@ def per_member(
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
             ``adamw``.
         hyperparams: the arguments of that function. An array, of keys too, or a list or tuple of
-            numbers, has one entry per member along its first axis, and becomes an array of the state, as by
-            ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
-            Anything else is shared by all.
+            numbers, has one entry per member along its first axis, and becomes an array of the
+            state, as by ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape
+            (members,). Anything else is shared by all.
 
     Raises:
         ValueError: leaves, or hyperparameters, differ in the number of members; the message names

@@ -29,7 +29,7 @@ from stretto.optim.base import (
     safe_increment,
 )
 from stretto.random import PRNGKey, normal, split, streams
-from stretto.random.keys import as_key, key_data
+from stretto.random.keys import as_key
 
 __all__ = ["SamplerState", "psgld", "sghmc", "sgld"]
 
@@ -68,9 +68,9 @@ def _sampler(
 
     def init(params: Tree) -> SamplerState:
         chosen = streams.next_key(caller) if key is None else key
-        raw = PRNGKey(chosen) if isinstance(chosen, int) else key_data(as_key(chosen, caller))
+        first = PRNGKey(chosen) if isinstance(chosen, int) else as_key(chosen, caller)
         moment = fill_like(params, 0.0) if has_moment else ()
-        return SamplerState(first_count(), raw, moment)
+        return SamplerState(first_count(), first, moment)
 
     def update(
         updates: Tree, state: SamplerState, params: Tree = None, **extra: Any
@@ -114,7 +114,8 @@ def sgld(
         learning_rate: h, positive; or a schedule.
         data_size: N, the number of examples that the mean loss is over.
         prior_precision: δ, of the prior N(0, 1/δ) of each weight.
-        temperature: T; 0 draws nothing. A number or a schedule.
+        temperature: T; 0 draws nothing. A number or a schedule, such as
+            ``cyclical_temperature_schedule``.
         key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
             In ``fit`` one key is that of all members, which then move alike where their weights
             do: give each its own, ``fit(..., sgld, hyperparams={"key": keys, ...})``.

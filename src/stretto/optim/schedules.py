@@ -22,9 +22,10 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule, check, schedule
 
 __all__ = ["constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule",
-           "exponential_decay", "join_schedules", "linear_onecycle_schedule", "linear_schedule",
-           "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polynomial_schedule",
-           "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+           "cyclical_temperature_schedule", "exponential_decay", "join_schedules",
+           "linear_onecycle_schedule", "linear_schedule", "piecewise_constant_schedule",
+           "piecewise_interpolate_schedule", "polynomial_schedule", "sgdr_schedule",
+           "warmup_constant_schedule", "warmup_cosine_decay_schedule",
            "warmup_exponential_decay_schedule"]  # fmt: skip
 
 
@@ -470,3 +471,38 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     cosines = [warmup_cosine_decay_schedule(**kwargs) for kwargs in arguments]
     ends = np.cumsum([kwargs["decay_steps"] for kwargs in arguments])[:-1].tolist()
     return join_schedules(cosines, ends)
+
+
+@schedule
+def cyclical_temperature_schedule(
+    cycle_steps: int, exploration: float = 0.5, temperature: Scalar = 1.0
+) -> Schedule:
+    """Explore at temperature 0 in the first part of each cycle, then sample at ``temperature``.
+
+    For samplers such as ``sghmc``, beside a learning rate that each cycle begins from the top.
+
+    Args:
+        cycle_steps: how many updates a cycle takes.
+        exploration: the part of each at temperature 0.
+        temperature: that of the rest.
+
+    Raises:
+        ValueError: ``cycle_steps`` is below 1, ``exploration`` not in [0, 1), or ``temperature``
+            negative.
+
+    Source: Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", 2020
+    (arXiv:1902.03932), algorithm 1.
+
+    >>> cosine = dict(init_value=0.0, peak_value=0.1, warmup_steps=0, decay_steps=4)
+    >>> rate, warmth = sgdr_schedule([cosine] * 3), cyclical_temperature_schedule(4)
+    >>> [round(float(rate(t)), 3) for t in range(6)]
+    [0.1, 0.085, 0.05, 0.015, 0.1, 0.085]
+    >>> [float(warmth(t)) for t in range(6)]
+    [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+    """
+    caller = "cyclical_temperature_schedule"
+    check(caller, least=1, cycle_steps=cycle_steps)
+    check(caller, least=0, below=1, exploration=exploration)
+    check(caller, least=0, temperature=temperature)
+    cold = cycle_steps * exploration
+    return lambda count: snp.where(snp.mod(count, cycle_steps) < cold, 0.0, temperature)
