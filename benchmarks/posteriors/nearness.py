@@ -102,6 +102,34 @@ def sghmc(model: nn.Module, x: Any, y: Any, points: Any, chains: int = 40) -> An
     return st.jit(st.vmap(chain))(st.random.split(st.random.key(5), chains))
 
 
+def ivon(model: nn.Module, x: Any, y: Any, points: Any, size: int = FEW) -> Any:
+    """Predictions of draws from members whose means began at different draws of the prior."""
+
+    def call(p: Any, x: Any) -> Any:
+        return st.func.functional_call(model, p, x)
+
+    rate = st.optim.cosine_decay_schedule(0.02, STEPS)
+    tx = st.optim.ivon(rate, data_size=len(x), prior_precision=PRIOR, beta2=0.999)
+
+    def member(key: Any) -> Any:
+        first, noise, last = st.random.split(key, 3)
+        params = dict(network(first).named_parameters())
+
+        def step(carry: Any, key: Any) -> Any:
+            params, state = carry
+            draw = tx.sample(state, params, key)
+            gradient = st.grad(lambda p: ((call(p, x) - y) ** 2).mean() / (2 * NOISE**2))(draw)
+            updates, state = tx.update(gradient, state, params, draw=draw)
+            return (st.optim.apply_updates(params, updates), state), None
+
+        begun = params, tx.init(params)
+        params, state = st.lax.scan(step, begun, st.random.split(noise, STEPS))[0]
+        drawn = st.vmap(lambda key: call(tx.sample(state, params, key), points)[:, 0])
+        return drawn(st.random.split(last, 1_000))
+
+    return st.jit(st.vmap(member))(st.random.split(st.random.key(6), size))
+
+
 def approximations(reference: Any) -> dict[str, Callable[[], Any]]:
     """What gives each approximation's standard deviations at the points."""
     x, y, points = [snp.asarray(reference[f"reg.{n}"]) for n in ("x", "y", "xt")]
@@ -153,6 +181,8 @@ def approximations(reference: Any) -> dict[str, Callable[[], Any]]:
         f"anchored alone, {MAPS}": anchored(MAPS, None),
         f"{MAPS} MAPs": lambda: spread(maps(MAPS)),
         f"mixture of {FEW} full Laplace": mixture,
+        "IVON": lambda: ivon(model, x, y, points).std(1).mean(0),
+        f"mixture of {FEW} IVON": lambda: ivon(model, x, y, points).reshape(-1, len(points)).std(0),
         "SGHMC": lambda: sghmc(model, x, y, points).reshape(-1, len(points)).std(0),
     }
 

@@ -215,4 +215,4 @@ def test_what_does_not_fit():
     with pytest.raises(TypeError, match=r"random\.ivon\.sample: expected a key"):
         tx.sample(state, params, snp.ones(2))
     with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'data_size'"):
-        optim.ivon(0.1, prior_precision=1.0)
+        optim.ivon(0.1, prior_precision=1.0)  # pyright: ignore[reportCallIssue]

@@ -493,7 +493,8 @@ def _made_per_member(
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
             own[name] = as_value(np.asarray(x, np.float64), caller, name)
         elif isinstance(x, KeyArray) and x.ndim:
-            own[name] = key_data(x)  # the state keeps the words
+            keys: Any = x
+            own[name] = key_data(keys)  # the state keeps the words
         elif isinstance(x, (Value, np.ndarray)) and x.ndim:
             own[name] = as_value(x, caller, name)
     shared = {name: x for name, x in hyperparams.items() if name not in own}

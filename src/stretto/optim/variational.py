@@ -219,4 +219,5 @@ def ivon(
         out, mean, precision = leafwise(caller, rule, updates, kept, params, draw=trained(draw)[0])
         return out, IvonState(count, mean, precision)
 
-    return Ivon(init, update)
+    made: Any = Ivon(init, update)
+    return made
