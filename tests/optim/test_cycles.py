@@ -35,6 +35,9 @@ def test_cycles_of_chains_begin_at_the_top_and_explore_without_noise():
     )
     np.testing.assert_array_equal(st.jit(st.vmap(warmth))(counts), np.where(part < 0.7, 0.0, 2.0))
 
+    last = optim.cyclical_temperature_schedule(4, exploration=0.99)
+    assert [float(last(t)) for t in range(5)] == [0, 0, 0, 1, 0]
+
     def moves(key):
         tx = optim.sgld(rate, data_size=1, temperature=warmth, key=key)
         step = lambda state, _: tx.update(snp.zeros(()), state, snp.zeros(()))[::-1]

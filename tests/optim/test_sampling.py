@@ -72,6 +72,56 @@ def test_sghmc_samples_what_its_linear_map_does(h, friction):
         assert expected == pytest.approx(0.2528, abs=5e-4)
 
 
+@pytest.mark.parametrize("name", ["sgld", "sghmc"])
+def test_chains_have_the_covariance_of_the_lyapunov_equation(name):
+    """Of position and velocity together, for a target with correlations and a prior."""
+    rng = np.random.default_rng(0)
+    root, size, prior = rng.normal(size=(3, 3)), 20, 2.0
+    mean_hessian = (root @ root.T + np.eye(3)) / 8
+    target = size * mean_hessian + prior * np.eye(3)
+    options = {"friction": 2.0} if name == "sghmc" else {}
+    h = 0.15 if name == "sghmc" else 0.02
+
+    def step(x, key, temperature=1.0):
+        sampler = getattr(optim, name)(
+            h, data_size=size, prior_precision=prior, temperature=temperature, key=key, **options
+        )
+        theta, state = x[:3], sampler.init(x[:3])
+        state = state._replace(moment=x[3:]) if name == "sghmc" else state
+        updates, state = sampler.update(mean_hessian @ theta, state, theta)
+        parts = [theta + updates, state.moment] if name == "sghmc" else [theta + updates]
+        return snp.concatenate(parts)
+
+    with st.config(enable_x64=True):
+        zero = snp.zeros(6 if name == "sghmc" else 3)
+        a = np.asarray(st.jacfwd(lambda x: step(x, 0, 0.0))(zero))
+        noise = st.random.normal(
+            st.random.split(st.random.split(st.random.PRNGKey(0))[1], 1)[0], (3,), np.float64
+        )
+        drawn = (np.asarray(step(zero, 0)).reshape(-1, 3) / noise).mean(1)  # B = drawn ⊗ I
+        b = np.kron(drawn[:, None], np.eye(3))
+        np.testing.assert_allclose(b @ noise, step(zero, 0), atol=1e-12)
+        left = np.eye(a.size) - np.kron(a, a)
+        expected = np.linalg.solve(left, (b @ b.T).ravel()).reshape(a.shape)
+
+        def chain(key):
+            first, key = st.random.split(key)
+            x = np.linalg.cholesky(expected) @ st.random.normal(first, zero.shape)
+            return st.lax.scan(lambda x, key: (step(x, key), x), x, st.random.split(key, 1_000))[1]
+
+        draws = np.asarray(st.jit(st.vmap(chain))(st.random.split(st.random.key(1), 200)))
+    if name == "sgld":  # the closed form
+        inverse = target @ (np.eye(3) - h * target / 2)
+        np.testing.assert_allclose(expected, np.linalg.inv(inverse), atol=1e-12)
+    else:  # velocities of temperature 1, but for the step; positions near the target's
+        np.testing.assert_allclose(expected[:3, :3], np.linalg.inv(target), rtol=0, atol=0.02)
+    moments = np.einsum("cti,ctj->cij", draws, draws) / draws.shape[1]
+    error = moments.std(0) / np.sqrt(len(moments))
+    scale = np.sqrt(np.outer(*[np.diag(expected)] * 2))
+    assert (error < 0.01 * scale).all()
+    assert (np.abs(moments.mean(0) - expected) < 4 * error).all()
+
+
 @pytest.mark.parametrize("h", [0.02, 0.2])
 def test_sgld_is_wider_by_the_step(h):
     """The variance is 1 / (λ (1 − h λ / 2))."""
@@ -180,7 +230,7 @@ def test_what_is_out_of_range_is_refused(make, changed, message):
 
 def test_params_and_the_number_of_examples_are_needed():
     with pytest.raises(TypeError, match="data_size"):
-        optim.sgld(0.1)
+        optim.sgld(0.1)  # pyright: ignore[reportCallIssue]
     sampler = optim.sgld(0.1, data_size=5, key=0)
     with pytest.raises(ValueError, match="params"):
         sampler.update(snp.ones(2), sampler.init(snp.ones(2)))

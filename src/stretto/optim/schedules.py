@@ -483,7 +483,7 @@ def cyclical_temperature_schedule(
 
     Args:
         cycle_steps: how many updates a cycle takes.
-        exploration: the part of each at temperature 0.
+        exploration: the part of each at temperature 0, to the nearest whole update but the last.
         temperature: that of the rest.
 
     Raises:
@@ -504,5 +504,5 @@ def cyclical_temperature_schedule(
     check(caller, least=1, cycle_steps=cycle_steps)
     check(caller, least=0, below=1, exploration=exploration)
     check(caller, least=0, temperature=temperature)
-    cold = cycle_steps * exploration
+    cold = min(round(cycle_steps * exploration), cycle_steps - 1)
     return lambda count: snp.where(snp.mod(count, cycle_steps) < cold, 0.0, temperature)
