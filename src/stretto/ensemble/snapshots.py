@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.ensemble.ensemble import Ensemble
+from stretto.optim.schedules import cyclical_schedule
 from stretto.tree.members import Alike, concat, unstack
 
 __all__ = ["SnapshotState", "Snapshots"]
@@ -82,8 +82,7 @@ class Snapshots:
         >>> [round(float(Snapshots(4, 1).factor(step)), 3) for step in range(5)]
         [1.0, 0.854, 0.5, 0.146, 1.0]
         """
-        position = (step % self.period) / self.period
-        return (1 + snp.cos(math.pi * position)) / 2
+        return cyclical_schedule(1.0, self.period)(step)
 
     def init(self, tree: Tree) -> SnapshotState:
         """Return the state before any snapshot.

@@ -34,6 +34,7 @@ from stretto.optim.base import (
     Mask,
     MaskedNode,
     Schedule,
+    VariationalTransformation,
     all_finite,
     as_transformation,
     caller_of,
@@ -42,11 +43,14 @@ from stretto.optim.base import (
     choose_tree,
     fill_like,
     first_count,
+    for_member,
     leafwise,
     making,
+    numbers_of_members,
     safe_increment,
     transformation,
 )
+from stretto.random.keys import KeyArray, key_data
 
 
 @brief
@@ -419,7 +423,8 @@ def per_member(
     makes. What looks at more than one element, such as ``clip_by_global_norm``, ``lamb`` or
     ``adafactor``, looks at one member; so do masks and labels that are functions of parameters.
     What goes element by element is the same operation as before on larger arrays.
-    Keyword arguments of ``update`` have one entry a member, too.
+    Keyword arguments of ``update`` have one entry a member, too. Where ``inner`` draws random
+    numbers from a key, member ``i`` draws from ``fold_in(key, i)``; with ``key=keys`` from its own.
 
     Args:
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
@@ -459,10 +464,21 @@ def per_member(
     within = as_transformation(inner, "per_member")
 
     def init(params: Tree) -> Tree:
-        _members({"params": params})
-        return vmap(within.init)(params)
+        size = _members({"params": params})
+        return vmap(lambda number, params: for_member(number, within.init, params))(
+            numbers_of_members(size), params
+        )
 
-    return GradientTransformationExtraArgs(init, _update_of(within))
+    return _with_sample(within, init)
+
+
+def _with_sample(
+    within: GradientTransformationExtraArgs, init: Callable[[Tree], Tree]
+) -> GradientTransformationExtraArgs:
+    """Return the transformation of all members; it draws weights if that of one does."""
+    if not isinstance(within, VariationalTransformation):
+        return GradientTransformationExtraArgs(init, _update_of(within))
+    return VariationalTransformation(init, _update_of(within), vmap(within.sample))
 
 
 def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[Tree, Tree]]:
@@ -490,6 +506,8 @@ def _made_per_member(
     for name, x in hyperparams.items():
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
             own[name] = as_value(np.asarray(x, np.float64), caller, name)
+        elif isinstance(x, KeyArray) and x.ndim:
+            own[name] = key_data(x)
         elif isinstance(x, (Value, np.ndarray)) and x.ndim:
             own[name] = as_value(x, caller, name)
     shared = {name: x for name, x in hyperparams.items() if name not in own}
@@ -497,8 +515,13 @@ def _made_per_member(
     make = inject_hyperparams(factory, static_args=names - set(own))
 
     def init(params: Tree) -> Tree:
-        _members({"params": params} | own)
-        return vmap(lambda params, own: make(**shared, **own).init(params))(params, own)
+        size = _members({"params": params} | own)
+
+        def of_one(number: Array | None, params: Tree, own: Tree) -> Tree:
+            return for_member(number, make(**shared, **own).init, params)
+
+        numbers = None if "key" in own else numbers_of_members(size)
+        return vmap(of_one)(numbers, params, own)
 
     # An update takes its values from the state; those of member 0 only stand in for a number.
     stand_ins = {name: x[0] for name, x in own.items()}
@@ -507,7 +530,7 @@ def _made_per_member(
         if name in own and not isinstance(x, Value) and own[name].ndim == 1:
             for number in np.asarray(x).tolist():  # so that one out of range is refused at once
                 factory(**shared, **stand_ins | {name: number})
-    return GradientTransformationExtraArgs(init, _update_of(of_one))
+    return _with_sample(of_one, init)
 
 
 def _members(trees: Mapping[str, Tree]) -> int:

@@ -10,6 +10,7 @@ Schedules of several pieces: one cycle, warm restarts, lines and cosines between
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,9 +23,10 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule, check, schedule
 
 __all__ = ["constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule",
-           "exponential_decay", "join_schedules", "linear_onecycle_schedule", "linear_schedule",
-           "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polynomial_schedule",
-           "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+           "cyclical_schedule", "cyclical_temperature", "exponential_decay", "join_schedules",
+           "linear_onecycle_schedule", "linear_schedule", "piecewise_constant_schedule",
+           "piecewise_interpolate_schedule", "polynomial_schedule", "sgdr_schedule",
+           "warmup_constant_schedule", "warmup_cosine_decay_schedule",
            "warmup_exponential_decay_schedule"]  # fmt: skip
 
 
@@ -470,3 +472,53 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     cosines = [warmup_cosine_decay_schedule(**kwargs) for kwargs in arguments]
     ends = np.cumsum([kwargs["decay_steps"] for kwargs in arguments])[:-1].tolist()
     return join_schedules(cosines, ends)
+
+
+@schedule
+def cyclical_schedule(peak_value: Scalar, period: int) -> Schedule:
+    """Fall along half a cosine in each cycle: the learning rates of cyclical samplers.
+
+    peak_value · (1 + cos(π (t mod period) / period)) / 2, for ever.
+
+    Args:
+        peak_value: the first value of each cycle.
+        period: the steps of a cycle.
+
+    Raises:
+        ValueError: ``period`` is less than 1.
+
+    Source: Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", 2020,
+    equation 1.
+
+    >>> schedule = cyclical_schedule(1.0, 4)
+    >>> [round(float(schedule(t)), 3) for t in range(5)]
+    [1.0, 0.854, 0.5, 0.146, 1.0]
+    """
+    check("cyclical_schedule", least=1, period=period)
+    return lambda count: peak_value * (1 + snp.cos(math.pi * ((count % period) / period))) / 2
+
+
+@schedule
+def cyclical_temperature(value: Scalar, period: int, exploration: float) -> Schedule:
+    """Be 0 in the first share of each cycle, which explores, and then a value, which samples.
+
+    The temperature that goes with ``cyclical_schedule``.
+
+    Args:
+        value: the temperature of sampling.
+        period: the steps of a cycle.
+        exploration: the share of a cycle without noise, from 0 and below 1.
+
+    Raises:
+        ValueError: ``period`` is less than 1, or ``exploration`` is out of range.
+
+    Source: Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", 2020,
+    algorithm 1, with ``exploration`` for β.
+
+    >>> schedule = cyclical_temperature(1.0, 4, exploration=0.5)
+    >>> [float(schedule(t)) for t in range(5)]
+    [0.0, 0.0, 1.0, 1.0, 0.0]
+    """
+    check("cyclical_temperature", least=1, period=period)
+    check("cyclical_temperature", least=0, below=1, exploration=exploration)
+    return lambda count: snp.where((count % period) / period < exploration, 0.0, value)

@@ -30,6 +30,7 @@ from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.fit_callbacks import naming_member
 from stretto.ensemble.training.step import (
     COUNT,
+    OPTIMIZER_STREAM,
     Rules,
     advance_pack,
     batch_at,
@@ -55,9 +56,10 @@ from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     as_transformation,
+    for_members,
 )
 from stretto.optim.combining import per_member as of_members
-from stretto.random.keys import PRNGKey, as_key
+from stretto.random.keys import PRNGKey, as_key, fold_in
 from stretto.random.streams import next_key
 
 if TYPE_CHECKING:  # it is above, and trains by this
@@ -190,11 +192,11 @@ class Trainer:
         packs = []
         for group, arrays in zip(layout.groups, ensemble._arrays, strict=True):
             self._refuse(group)
-            begin = jit(functools.partial(self._begin, group))
+            begin = jit(functools.partial(self._begin_with_key, group))
             rows_of = lambda columns, group=group: {
                 n: snp.take(x, np.asarray(group.places, np.int32), 0) for n, x in columns.items()
             }
-            packs.append(begin(list(arrays), rows_of(hyperparams), rows_of(extra)))
+            packs.append(begin(key, list(arrays), rows_of(hyperparams), rows_of(extra)))
         return put_state(
             TrainState(
                 tuple(packs),
@@ -219,6 +221,11 @@ class Trainer:
                 f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() first "
                 f"(members that come from PyTorch need from_torch(..., train=True) for that)"
             )
+
+    def _begin_with_key(self, group: Group, key: Key, *columns: Any) -> Pack:
+        """Return the first pack of a group, of whose optimizers each draws from this key."""
+        key = fold_in(key, OPTIMIZER_STREAM)
+        return for_members(group.places, key, self._begin, group, *columns)
 
     def _begin(
         self,
