@@ -379,14 +379,14 @@ class _Making(threading.local):
 _now = _Making()
 
 
-def for_member(number: Array, make: Callable[..., T], *args: Any) -> T:
+def for_member(number: Array | None, make: Callable[..., T], *args: Any) -> T:
     """Return ``make(*args)``, the state of the member of this number, with noise of its own."""
     return holding(_now, "member", number, make, *args)
 
 
 def numbers_of_members(size: int) -> np.ndarray:
     """Return the numbers that members fold into a key that all were given."""
-    return np.arange(size, dtype=np.int32) if _now.members is None else np.int32(_now.members)
+    return np.asarray(range(size) if _now.members is None else _now.members, np.int32)
 
 
 def for_members(places: Sequence[int], key: Key, make: Callable[..., T], *args: Any) -> T:

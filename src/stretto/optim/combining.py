@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import default_dtype, is_inexact
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
@@ -507,7 +507,7 @@ def _made_per_member(
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
             own[name] = as_value(np.asarray(x, np.float64), caller, name)
         elif isinstance(x, KeyArray) and x.ndim:
-            own[name] = key_data(x)
+            own[name] = key_data(cast("Key", x))
         elif isinstance(x, (Value, np.ndarray)) and x.ndim:
             own[name] = as_value(x, caller, name)
     shared = {name: x for name, x in hyperparams.items() if name not in own}
@@ -520,7 +520,7 @@ def _made_per_member(
         def of_one(number: Array | None, params: Tree, own: Tree) -> Tree:
             return for_member(number, make(**shared, **own).init, params)
 
-        numbers = None if "key" in own else numbers_of_members(size)
+        numbers: Any = None if "key" in own else numbers_of_members(size)
         return vmap(of_one)(numbers, params, own)
 
     # An update takes its values from the state; those of member 0 only stand in for a number.

@@ -105,8 +105,8 @@ _of_sampler = described(
 )
 
 
-def _check_target(caller: str, data_size: Scalar | None, prior_precision: Scalar) -> None:
-    """Refuse a posterior without its number of examples, or with a negative precision."""
+def _target_size(caller: str, data_size: Scalar | None, prior_precision: Scalar) -> Any:  # noqa: ANN401 (a number or an array)
+    """Return the number of examples; refuse a posterior without, or with a negative precision."""
     if data_size is None:
         raise ValueError(
             f"{caller}: give data_size=, the number of training examples: the posterior is that of "
@@ -114,6 +114,7 @@ def _check_target(caller: str, data_size: Scalar | None, prior_precision: Scalar
         )
     check(caller, above=0, data_size=data_size)
     check(caller, least=0, prior_precision=prior_precision)
+    return data_size
 
 
 def _at(x: ScalarOrSchedule, count: Array) -> Any:  # noqa: ANN401 (a number or an array)
@@ -187,7 +188,7 @@ def sgld(
     (0.14, 0.14)
     """
     caller = "sgld"
-    _check_target(caller, data_size, prior_precision)
+    size = _target_size(caller, data_size, prior_precision)
     check(caller, least=0, schedules=True, learning_rate=learning_rate, temperature=temperature)
 
     def init(params: Tree) -> SGLDState:
@@ -201,7 +202,7 @@ def sgld(
         noise = _noise(caller, state, updates)
 
         def rule(g: Array, p: Array) -> Array:
-            return (2 * h * t) ** 0.5 * next(noise) - h * (data_size * g + prior_precision * p)
+            return (2 * h * t) ** 0.5 * next(noise) - h * (size * g + prior_precision * p)
 
         new = leafwise(caller, rule, updates, params=params)[0]
         return new, SGLDState(safe_increment(state.count), state.rng_key)
@@ -255,7 +256,7 @@ def sghmc(
     [-0.019]
     """
     caller = "sghmc"
-    _check_target(caller, data_size, prior_precision)
+    size = _target_size(caller, data_size, prior_precision)
     check(caller, above=0, friction=friction)
     check(caller, least=0, schedules=True, learning_rate=learning_rate, temperature=temperature)
     rate: Any = learning_rate
@@ -282,7 +283,7 @@ def sghmc(
         noise = _noise(caller, state, updates)
 
         def rule(g: Array, v: Array, p: Array) -> tuple[Array, Array]:
-            force = data_size * g + prior_precision * p
+            force = size * g + prior_precision * p
             v = kept * v - h * force + (2 * lost * t) ** 0.5 * next(noise)
             return h * v, v
 
@@ -335,7 +336,7 @@ def psgld(
     Array([-0.1,  0.1], dtype=float32)
     """
     caller = "psgld"
-    _check_target(caller, data_size, prior_precision)
+    size = _target_size(caller, data_size, prior_precision)
     check(caller, least=0, below=1, decay=decay)
     check(caller, above=0, eps=eps)
     check(caller, least=0, schedules=True, learning_rate=learning_rate, temperature=temperature)
@@ -353,7 +354,7 @@ def psgld(
         def rule(g: Array, s: Array, p: Array) -> tuple[Array, Array]:
             s = running_mean(decay, s, g * g)
             step = h / (snp.sqrt(s) + eps)
-            force = data_size * g + prior_precision * p
+            force = size * g + prior_precision * p
             return snp.sqrt(2 * t * step) * next(noise) - step * force, s
 
         new, nu = leafwise(caller, rule, updates, {"nu": state.nu}, params)
@@ -419,12 +420,11 @@ def ivon(
     (True, True)
     """
     caller = "ivon"
-    _check_target(caller, data_size, prior_precision)
+    size = _target_size(caller, data_size, prior_precision)
     check(caller, least=0, below=1, b1=b1, b2=b2)
     check(caller, above=0, hess_init=hess_init)
     check(caller, least=0, schedules=True, learning_rate=learning_rate)
-    size: Any = data_size
-    delta: Any = prior_precision / size
+    delta = prior_precision / size
 
     def init(params: Tree) -> IVONState:
         return IVONState(first_count(), fill_like(params), fill_like(params, hess_init))

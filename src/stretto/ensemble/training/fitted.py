@@ -85,6 +85,10 @@ class Fitted(Generic[M_co]):
     """Members that diverged: step, and path of the parameter."""
     state: TrainState[M_co]
     """All that was reached, to go on from."""
+    snapshots: Ensemble[M_co] | None = None
+    """With ``snapshots=``, those of all members as one ensemble, in evaluation mode: all members
+    after the oldest cycle that is kept, then all after the next. Members × cycles, less those that
+    a member had stopped or diverged before."""
 
     def to_frame(self, form: str = "long", library: str | None = None) -> Any:  # noqa: ANN401
         """Return the history as a DataFrame of pandas or polars.

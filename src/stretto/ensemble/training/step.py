@@ -531,7 +531,7 @@ def _specs(over: OverMesh, pack: Pack) -> Pack:
         spec = functools.partial(spec_of, over)
         own = tree.map(spec, pack.rows.own) if over.split == "parameters" else rows
         optimizer = tree.map(spec, pack.rows.optimizer)
-        rows = Rows(rows, own, rows, optimizer, rows, rows, rows, rows, rows, rows)
+        rows = Rows(rows, own, rows, optimizer, rows, rows, rows, rows, rows, rows, rows)
     same: Any = _SAME
     return Pack(pack.group, rows, same, same, same, same)
 
