@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from stretto.ensemble.combination import *
     from stretto.ensemble.conformal import *
     from stretto.ensemble.detection import *
+    from stretto.ensemble.diagnostics import *
     from stretto.ensemble.ensemble import *
     from stretto.ensemble.estimators.classifier import *
     from stretto.ensemble.estimators.pipelines import *
     from stretto.ensemble.estimators.regressor import *
     from stretto.ensemble.merging import *
+    from stretto.ensemble.randomised import *
     from stretto.ensemble.scores import *
     from stretto.ensemble.snapshots import *
     from stretto.ensemble.sweeping import *
@@ -60,12 +62,14 @@ exports(
     .conformal: ConformalIntervals ConformalSets VarianceScaling fit_conformal
         fit_conformal_intervals fit_variance_scaling
     .detection: aupr auroc fpr_at_tpr ood_aupr ood_auroc ood_fpr
+    .diagnostics: ess rhat
     .ensemble: Ensemble
     .estimators.classifier: EnsembleClassifier
     .estimators.pipelines: pipeline_function
     .estimators.regressor: EnsembleRegressor
     .merging: Barrier Soup add_task_vectors barrier dare diagonal_fisher fisher_average greedy_soup
         input_grams task_vector ties uniform_soup
+    .randomised: randomised_map
     .scores: Binning BrierParts Reliability accuracy balanced_accuracy brier brier_decomposition
         classwise_ece confusion_matrix crps_ensemble crps_gaussian ece f1 gaussian_nll
         interval_coverage mae mce nll nll_from_logits pit_ensemble pit_gaussian r2 reliability rmse

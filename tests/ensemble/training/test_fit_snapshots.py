@@ -158,7 +158,7 @@ def test_the_same_bits_as_without_a_break(tmp_path, monkeypatch, after):
 def test_members_over_a_mesh_have_the_same_snapshots(axes):
     options = {"snapshots": Snapshots(period=3, size=2)}
     whole = fit(ensemble(4), **options)
-    split = fit(ensemble(4), mesh=mesh(axes), **options)
+    split = fit(ensemble(4), mesh=mesh(**axes), **options)
     for x, y in zip(weights(whole.snapshots), weights(split.snapshots), strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-5)
 
