@@ -1,5 +1,7 @@
 """Samplers against the stationary law of their own linear maps, and IVON against 1/diag(P)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -343,7 +345,7 @@ def test_ivon_without_its_draw_is_refused():
 
 
 def test_ivon_of_members_and_of_modules():
-    tx = optim.per_member(optim.ivon(0.1, data_size=10))
+    tx: Any = optim.per_member(optim.ivon(0.1, data_size=10))
     params = snp.ones((3, 4))
     state = tx.init(params)
     keys = st.random.split(st.random.key(0), 3)

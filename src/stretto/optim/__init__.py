@@ -40,9 +40,8 @@ exports(
         MultiStepsState PartitionState ScheduleState apply_if_finite chain inject_hyperparams masked
         multi_transform named_chain per_member skip_not_finite
     .base: EmptyState GradientTransformation GradientTransformationExtraArgs Mask MaskedNode
-        ScalarOrSchedule Schedule VariationalTransformation apply_updates identity
-        incremental_update periodic_update safe_increment set_to_zero stateless
-        with_extra_args_support
+        ScalarOrSchedule Schedule apply_updates identity incremental_update periodic_update
+        safe_increment set_to_zero stateless with_extra_args_support
     .moments: EmaState FactoredState ScaleByAdaDeltaState ScaleByAdamState ScaleByAmsgradState
         ScaleByBeliefState ScaleByLionState ScaleByRStdDevState ScaleByRStdDevWithCountState
         ScaleByRmsState ScaleByRmsWithCountState ScaleByRssState TraceState ema scale_by_adadelta
@@ -56,8 +55,8 @@ exports(
         scale_by_learning_rate scale_by_param_block_rms scale_by_schedule scale_by_trust_ratio
     .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule cyclical_schedule
         cyclical_temperature exponential_decay join_schedules linear_onecycle_schedule
-        linear_schedule piecewise_constant_schedule
-        piecewise_interpolate_schedule polynomial_schedule sgdr_schedule warmup_constant_schedule
-        warmup_cosine_decay_schedule warmup_exponential_decay_schedule
+        linear_schedule piecewise_constant_schedule piecewise_interpolate_schedule
+        polynomial_schedule sgdr_schedule warmup_constant_schedule warmup_cosine_decay_schedule
+        warmup_exponential_decay_schedule
     """,
 )

@@ -50,7 +50,8 @@ def test_snapshots_are_the_members_at_the_ends_of_cycles():
 
 
 def test_without_snapshots_there_are_none():
-    assert fit(ensemble(), optim.sgd(0.1), epochs=1).snapshots is None
+    with pytest.raises(ValueError, match=r"snapshots: there are none: give fit snapshots=Snap"):
+        _ = fit(ensemble(), optim.sgd(0.1), epochs=1).snapshots
 
 
 class Net(nn.Module):

@@ -85,10 +85,25 @@ class Fitted(Generic[M_co]):
     """Members that diverged: step, and path of the parameter."""
     state: TrainState[M_co]
     """All that was reached, to go on from."""
-    snapshots: Ensemble[M_co] | None = None
-    """With ``snapshots=``, those of all members as one ensemble, in evaluation mode: all members
-    after the oldest cycle that is kept, then all after the next. Members × cycles, less those that
-    a member had stopped or diverged before."""
+    _snapshots: Ensemble[M_co] | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def snapshots(self) -> Ensemble[M_co]:
+        """The snapshots of all members as one ensemble, in evaluation mode.
+
+        All members after the oldest cycle that is kept, then all after the next: members × cycles,
+        less those that a member had stopped or diverged before. Parts that members share and train
+        are each snapshot's own.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if self._snapshots is None:
+            raise ValueError(
+                "Fitted.snapshots: there are none: give fit snapshots=Snapshots(period, size), "
+                "with a cycle that ends before all members have stopped"
+            )
+        return self._snapshots
 
     def to_frame(self, form: str = "long", library: str | None = None) -> Any:  # noqa: ANN401
         """Return the history as a DataFrame of pandas or polars.
