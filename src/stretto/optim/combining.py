@@ -361,7 +361,7 @@ def inject_hyperparams(
             return as_transformation(inner_factory(**static, **hyperparams), caller)
 
         first = {name: ScheduleState(first_count()) for name in schedules}
-        inner(numbers | scheduled(first))  # so that bad arguments are refused at once
+        made = inner(numbers | scheduled(first))  # so that bad arguments are refused at once
 
         def init(params: Tree) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}
@@ -370,11 +370,14 @@ def inject_hyperparams(
             inner_state = inner(hyperparams).init(params)
             return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
 
+        def of_state(state: InjectStatefulHyperparamsState) -> dict[str, Array]:
+            own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
+            return own | scheduled(state.hyperparams_states)
+
         def update(
             updates: Tree, state: InjectStatefulHyperparamsState, params: Tree = None, **extra: Any
         ) -> tuple[Tree, InjectStatefulHyperparamsState]:
-            own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
-            hyperparams = own | scheduled(state.hyperparams_states)
+            hyperparams = of_state(state)
             updates, inner_state = inner(hyperparams).update(
                 updates, state.inner_state, params, **extra
             )
@@ -388,6 +391,12 @@ def inject_hyperparams(
                 inner_state,
             )
 
+        def sample(state: InjectStatefulHyperparamsState, params: Tree, key: Key) -> Tree:
+            tx: Any = inner(of_state(state))
+            return tx.sample(state.inner_state, params, key)
+
+        if isinstance(made, VariationalTransformation):
+            return VariationalTransformation(init, update, sample)
         return GradientTransformationExtraArgs(init, update)
 
     return make

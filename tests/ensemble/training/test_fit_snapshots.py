@@ -259,6 +259,16 @@ def test_ivon_in_fit_takes_gradients_at_draws():
         np.testing.assert_array_equal(x, y)
 
 
+def test_ivon_with_hyperparameters_of_each_member():
+    arguments = {"learning_rate": [0.1, 0.02, 0.1], "data_size": 24, "hess_init": [1.0, 1.0, 9.0]}
+    fitted = fit(ensemble(), optim.ivon, hyperparams=arguments)
+    for i, (rate, first) in enumerate([(0.1, 1.0), (0.02, 1.0), (0.1, 9.0)]):
+        tx = optim.ivon(rate, data_size=24, hess_init=first)
+        alone = fit(ensemble(), tx).ensemble[i]
+        for x, y in zip(st.tree.leaves(alone), st.tree.leaves(fitted.ensemble[i]), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6)
+
+
 def test_ivon_in_a_chain_is_refused_in_fit():
     tx = optim.chain(optim.clip(1.0), optim.ivon(0.1, data_size=24))
     with pytest.raises(ValueError, match="ivon: its update needs at="):
