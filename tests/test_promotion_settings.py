@@ -149,9 +149,9 @@ NUMBERS_OF_STEPS = {
     "MultiSteps": lambda: optim.MultiSteps(optim.sgd(0.1), 2),
     "noisy_sgd": lambda: optim.noisy_sgd(0.1, key=random.key(0)),
     "sgld": lambda: optim.sgld(
-        0.1, data_size=2, temperature=optim.cyclical_temperature_schedule(2), key=random.key(0)
+        0.1, data_size=2, temperature=optim.cyclical_temperature_schedule(1.0, 2, 0.5), key=random.key(0)
     ),
-    "sghmc": lambda: optim.sghmc(0.1, data_size=2, key=random.key(0)),
+    "sghmc": lambda: optim.sghmc(0.1, data_size=2, friction=1.0, key=random.key(0)),
     "psgld": lambda: optim.psgld(0.1, data_size=2, key=random.key(0)),
     "ivon": lambda: optim.ivon(0.1, data_size=2, prior_precision=1.0),
 }
@@ -164,7 +164,7 @@ def test_what_counts_steps(name):
         tx = NUMBERS_OF_STEPS[name]()
         state = tx.init(params)
         for _ in range(2):
-            updates, state = tx.update(gradients, state, params, draw=gradients)
+            updates, state = tx.update(gradients, state, params, at=gradients)
     assert np.isfinite(np.asarray(updates["w"])).all()
 
 

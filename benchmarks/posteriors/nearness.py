@@ -109,7 +109,7 @@ def ivon(model: nn.Module, x: Any, y: Any, points: Any, size: int = FEW) -> Any:
         return st.func.functional_call(model, p, x)
 
     rate = st.optim.cosine_decay_schedule(0.02, STEPS)
-    tx = st.optim.ivon(rate, data_size=len(x), prior_precision=PRIOR, beta2=0.999)
+    tx = st.optim.ivon(rate, data_size=len(x), prior_precision=PRIOR, b2=0.999)
 
     def member(key: Any) -> Any:
         first, noise, last = st.random.split(key, 3)
@@ -119,7 +119,7 @@ def ivon(model: nn.Module, x: Any, y: Any, points: Any, size: int = FEW) -> Any:
             params, state = carry
             draw = tx.sample(state, params, key)
             gradient = st.grad(lambda p: ((call(p, x) - y) ** 2).mean() / (2 * NOISE**2))(draw)
-            updates, state = tx.update(gradient, state, params, draw=draw)
+            updates, state = tx.update(gradient, state, params, at=draw)
             return (st.optim.apply_updates(params, updates), state), None
 
         begun = params, tx.init(params)

@@ -114,9 +114,15 @@ def test_noisy_sgd_in_fit_takes_keys_of_either_kind(make):
     keys = st.random.split(make(0), 3)
     own = weights(optim.noisy_sgd, hyperparams={"learning_rate": 0.1, "key": keys})
     assert len({round(w, 5) for w in own}) == 3
-    for i, w in enumerate(own):  # one key for all: they move alike, as that member
-        alike = weights(optim.noisy_sgd(0.1, key=keys[i]))
-        np.testing.assert_allclose(alike, w, 1e-5)
+    for i, w in enumerate(own):  # as alone with that key, which member 0 folds 0 into
+        tx = optim.noisy_sgd(0.1, key=keys[i])
+        weight, state = snp.ones(()), tx.init(snp.ones(()))
+        for _ in range(3):
+            updates, state = tx.update(weight, state, weight)
+            weight = optim.apply_updates(weight, updates)
+        np.testing.assert_allclose(w, weight, 1e-5)
+    shared = weights(optim.noisy_sgd(0.1, key=make(0)))
+    assert len({round(w, 5) for w in shared}) == 3
 
 
 def test_adadelta_without_a_learning_rate_descends():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.convert import convert
 from stretto._engine.ops.index.dynamic import dynamic_update_index_in_dim
 from stretto.ensemble.ensemble import Ensemble
+from stretto.optim.schedules import cyclical_schedule
 from stretto.tree.members import Alike, concat, unstack
 
 __all__ = ["SnapshotState", "Snapshots"]
@@ -38,15 +38,17 @@ class Snapshots:
     """Collect the weights at the end of each cycle of ``period`` steps, keeping the last ``size``.
 
     Steps count from 0, so a cycle ends with step ``period`` − 1. All but ``members`` works under
-    ``jit``, ``scan`` and ``vmap``.
+    ``jit``, ``scan`` and ``vmap``. ``fit(..., snapshots=Snapshots(...))`` collects those of each
+    member by itself.
 
     Args:
         period: the steps of a cycle.
         size: how many snapshots to keep.
+        start: the steps before the first that may end a cycle: what a sampler burns in.
 
     Raises:
-        ValueError: ``period`` or ``size`` is less than 1; or, in ``update``, a tree differs from
-            the first, with the path.
+        ValueError: ``period`` or ``size`` is less than 1, or ``start`` is negative; or, in
+            ``update``, a tree differs from the first, with the path.
 
     Source: Huang et al., "Snapshot ensembles: train 1, get M for free", 2017.
 
@@ -61,12 +63,34 @@ class Snapshots:
 
     period: int
     size: int
+    start: int = 0
 
     def __post_init__(self) -> None:
         if self.period < 1 or self.size < 1:
             raise ValueError(
                 f"Snapshots: period and size must be at least 1, got {self.period} and {self.size}"
             )
+        if self.start < 0:
+            raise ValueError(f"Snapshots: start must be at least 0, got {self.start}")
+
+    def ends(self, step: int | Array) -> Any:  # noqa: ANN401 (a boolean, or an array of them)
+        """Say whether a snapshot is taken after a step.
+
+        Args:
+            step: the number of the step, from 0.
+
+        Returns:
+            A boolean, or an array of them, of the shape of ``step``.
+
+        >>> [step for step in range(12) if Snapshots(3, 1, start=4).ends(step)]
+        [5, 8, 11]
+        """
+        return (step % self.period == self.period - 1) & (step >= self.start)
+
+    @property
+    def first(self) -> int:
+        """The first step, from 0, after which a snapshot is taken."""
+        return self.start // self.period * self.period + self.period - 1
 
     def factor(self, step: int | Array) -> Array:
         """Return what to multiply the learning rate by at a step: half a cosine in each cycle.
@@ -82,8 +106,7 @@ class Snapshots:
         >>> [round(float(Snapshots(4, 1).factor(step)), 3) for step in range(5)]
         [1.0, 0.854, 0.5, 0.146, 1.0]
         """
-        position = (step % self.period) / self.period
-        return (1 + snp.cos(math.pi * position)) / 2
+        return cyclical_schedule(1.0, self.period)(step)
 
     def init(self, tree: Tree) -> SnapshotState:
         """Return the state before any snapshot.
@@ -129,8 +152,7 @@ class Snapshots:
         def passed(count: Array, stacked: Tree, row: Array) -> Tree:
             return count, stacked
 
-        is_end = snp.asarray(step) % self.period == self.period - 1
-        count, flat = cond(is_end, taken, passed, state.count, flat, row)
+        count, flat = cond(self.ends(snp.asarray(step)), taken, passed, state.count, flat, row)
         return SnapshotState(count, unflatten(structure, flat))
 
     def members(self, state: SnapshotState) -> Tree:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from stretto.optim.sampling import *
     from stretto.optim.scaling import *
     from stretto.optim.schedules import *
-    from stretto.optim.variational import *
 
 exports(
     __name__,
@@ -50,15 +49,14 @@ exports(
         scale_by_lion scale_by_radam scale_by_rms scale_by_rss scale_by_stddev scale_by_yogi trace
     .optimizers: adabelief adadelta adafactor adagrad adam adamax adamaxw adamw amsgrad lamb lars
         lion nadam nadamw noisy_sgd radam rmsprop sgd yogi
-    .sampling: SamplerState psgld sghmc sgld
+    .sampling: IVONState PSGLDState SGHMCState SGLDState ivon psgld sghmc sgld
     .scaling: AddNoiseState ScaleByScheduleState WeightDecaySchedule adaptive_grad_clip
         add_decayed_weights add_noise clip clip_by_block_rms clip_by_global_norm global_norm scale
         scale_by_learning_rate scale_by_param_block_rms scale_by_schedule scale_by_trust_ratio
-    .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule
+    .schedules: constant_schedule cosine_decay_schedule cosine_onecycle_schedule cyclical_schedule
         cyclical_temperature_schedule exponential_decay join_schedules linear_onecycle_schedule
         linear_schedule piecewise_constant_schedule piecewise_interpolate_schedule
         polynomial_schedule sgdr_schedule warmup_constant_schedule warmup_cosine_decay_schedule
         warmup_exponential_decay_schedule
-    .variational: Ivon IvonState ivon
     """,
 )

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -46,10 +47,12 @@ from stretto._engine.core.types import (
     promote,
     real_dtype,
 )
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
 from stretto.numpy.updating import absent
+from stretto.random import streams
+from stretto.random.keys import PRNGKey, as_key, fold_in, key_data
 
 __all__ = ["EmptyState", "GradientTransformation", "GradientTransformationExtraArgs", "Mask",
            "MaskedNode", "ScalarOrSchedule", "Schedule", "apply_updates", "identity",
@@ -146,15 +149,15 @@ class GradientTransformationExtraArgs(GradientTransformation):
         """Make the pair, for the leaves that are trained."""
 
         def init_trained(params: Tree) -> Tree:
-            return init(trained(params)[0])
+            return init(_trained(params)[0])
 
         def update_trained(
             updates: Tree, state: Tree, params: Tree = None, **extra: Any
         ) -> tuple[Tree, Tree]:
-            of_trained, still = trained(updates)
+            trained, still = _trained(updates)
             if not still:
                 return update(updates, state, params, **extra)
-            new, state = update(of_trained, state, trained(params)[0], **extra)
+            new, state = update(trained, state, _trained(params)[0], **extra)
             moved = iter(tree.leaves(new))
             leaves, spec = tree.flatten(updates)
             news = [_still(x) if i in still else next(moved) for i, x in enumerate(leaves)]
@@ -168,6 +171,42 @@ class GradientTransformationExtraArgs(GradientTransformation):
         """Return the call that made it, such as ``adam(0.001)``."""
         name, arguments = self._made_by
         return f"{name}({', '.join(map(_brief, arguments))})"
+
+
+class VariationalTransformation(GradientTransformationExtraArgs):
+    """A transformation whose parameters are the means of a distribution of weights.
+
+    Args:
+        init: as in ``GradientTransformation``.
+        update: the same; it takes ``at=``, the weights that the gradients were taken at.
+        sample: ``sample(state, params, key)`` draws weights, a tree like ``params``.
+    """
+
+    sample: Callable[[Tree, Tree, Key], Tree]
+
+    def __new__(
+        cls,
+        init: Callable[[Tree], Tree],
+        update: Callable[..., tuple[Tree, Tree]],
+        sample: Callable[[Tree, Tree, Key], Tree],
+    ) -> VariationalTransformation:
+        """Make the triple, for the leaves that are trained."""
+
+        def update_trained(
+            updates: Tree, state: Tree, params: Tree = None, *, at: Tree = None, **extra: Any
+        ) -> tuple[Tree, Tree]:
+            return update(updates, state, params, at=_trained(at)[0], **extra)
+
+        def sample_trained(state: Tree, params: Tree, key: Key) -> Tree:
+            trained, still = _trained(params)
+            drawn = iter(tree.leaves(sample(state, trained, key)))
+            leaves, spec = tree.flatten(params)
+            news = [x if i in still else next(drawn) for i, x in enumerate(leaves)]
+            return tree.unflatten(spec, news)
+
+        made: Any = super().__new__(cls, init, update_trained)
+        made.sample = sample_trained
+        return made
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -211,7 +250,7 @@ class MaskedNode(NamedTuple):
     """A node without leaves, in place of a leaf that is left out."""
 
 
-def trained(x: Tree) -> tuple[Tree, frozenset[int]]:
+def _trained(x: Tree) -> tuple[Tree, frozenset[int]]:
     """Return the tree without leaves that their node keeps out of training, and their numbers."""
     spec = tree.structure(x)
     still = left_out(x, spec)
@@ -326,12 +365,46 @@ def set_to_zero() -> GradientTransformationExtraArgs:
 
 
 class _Making(threading.local):
-    """The name of the optimizer that this thread is making parts for, or None."""
+    """What this thread is making: parts of which optimizer, and the state of which member."""
 
     optimizer: str | None = None
+    member: Any = None
+    """The number of the member whose state is made; ``None`` outside ``per_member``."""
+    members: Sequence[int] | None = None
+    """The numbers of the members of ``per_member``; ``None`` counts from 0."""
+    draw: Callable[[], Key] | None = None
+    """Where states without a key get one; ``None`` is the ambient stream."""
 
 
 _now = _Making()
+
+
+def for_member(number: Array | None, make: Callable[..., T], *args: Any) -> T:
+    """Return ``make(*args)``, the state of the member of this number, with noise of its own."""
+    return holding(_now, "member", number, make, *args)
+
+
+def numbers_of_members(size: int) -> np.ndarray:
+    """Return the numbers that members fold into a key that all were given."""
+    return np.asarray(range(size) if _now.members is None else _now.members, np.int32)
+
+
+def for_members(places: Sequence[int], key: Key, make: Callable[..., T], *args: Any) -> T:
+    """Return ``make(*args)``, states of members of these numbers, which draw from this key."""
+    numbers = itertools.count()
+    draw = lambda: fold_in(key, next(numbers))
+    return holding(_now, "members", places, holding, _now, "draw", draw, make, *args)
+
+
+def first_key(key: Key | int | None, caller: str) -> Array:
+    """Return the words of the key of an optimizer's noise, which is each member's own.
+
+    ``None`` draws one; a key that all members of ``per_member`` have gets a member's number.
+    """
+    if key is None:
+        key = streams.next_key(caller) if _now.draw is None else _now.draw()
+    words = PRNGKey(key) if isinstance(key, (int, np.integer)) else key_data(as_key(key, caller))
+    return words if _now.member is None else fold_in(words, _now.member)
 
 
 def making(

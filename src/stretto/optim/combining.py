@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from stretto._engine.core.functions import name_of
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.types import default_dtype, is_inexact
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto._engine.higher_order.cond import cond
 from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
@@ -34,6 +34,7 @@ from stretto.optim.base import (
     Mask,
     MaskedNode,
     Schedule,
+    VariationalTransformation,
     all_finite,
     as_transformation,
     caller_of,
@@ -42,8 +43,10 @@ from stretto.optim.base import (
     choose_tree,
     fill_like,
     first_count,
+    for_member,
     leafwise,
     making,
+    numbers_of_members,
     safe_increment,
     transformation,
 )
@@ -359,7 +362,7 @@ def inject_hyperparams(
             return as_transformation(inner_factory(**static, **hyperparams), caller)
 
         first = {name: ScheduleState(first_count()) for name in schedules}
-        inner(numbers | scheduled(first))  # so that bad arguments are refused at once
+        made = inner(numbers | scheduled(first))  # so that bad arguments are refused at once
 
         def init(params: Tree) -> InjectStatefulHyperparamsState:
             states = {name: ScheduleState(first_count()) for name in schedules}
@@ -368,11 +371,14 @@ def inject_hyperparams(
             inner_state = inner(hyperparams).init(params)
             return InjectStatefulHyperparamsState(first_count(), hyperparams, states, inner_state)
 
+        def of_state(state: InjectStatefulHyperparamsState) -> dict[str, Array]:
+            own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
+            return own | scheduled(state.hyperparams_states)
+
         def update(
             updates: Tree, state: InjectStatefulHyperparamsState, params: Tree = None, **extra: Any
         ) -> tuple[Tree, InjectStatefulHyperparamsState]:
-            own = {n: _scalar(state.hyperparams[n], caller, n, hyperparam_dtype) for n in numbers}
-            hyperparams = own | scheduled(state.hyperparams_states)
+            hyperparams = of_state(state)
             updates, inner_state = inner(hyperparams).update(
                 updates, state.inner_state, params, **extra
             )
@@ -386,6 +392,12 @@ def inject_hyperparams(
                 inner_state,
             )
 
+        def sample(state: InjectStatefulHyperparamsState, params: Tree, key: Key) -> Tree:
+            tx: Any = inner(of_state(state))
+            return tx.sample(state.inner_state, params, key)
+
+        if isinstance(made, VariationalTransformation):
+            return VariationalTransformation(init, update, sample)
         return GradientTransformationExtraArgs(init, update)
 
     return make
@@ -421,15 +433,16 @@ def per_member(
     makes. What looks at more than one element, such as ``clip_by_global_norm``, ``lamb`` or
     ``adafactor``, looks at one member; so do masks and labels that are functions of parameters.
     What goes element by element is the same operation as before on larger arrays.
-    Keyword arguments of ``update`` have one entry a member, too.
+    Keyword arguments of ``update`` have one entry a member, too. Where ``inner`` draws random
+    numbers from a key, member ``i`` draws from ``fold_in(key, i)``; with ``key=keys`` from its own.
 
     Args:
         inner: a transformation; or, with ``hyperparams``, a function that makes one, such as
             ``adamw``.
-        hyperparams: the arguments of that function. An array, of keys too, or a list or tuple of
-            numbers, has one entry per member along its first axis, and becomes an array of the
-            state, as by ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape
-            (members,). Anything else is shared by all.
+        hyperparams: the arguments of that function. An array, or a list or tuple of numbers, has
+            one entry per member along its first axis, and becomes an array of the state, as by
+            ``inject_hyperparams``: ``state.hyperparams["learning_rate"]`` has shape (members,).
+            Anything else is shared by all.
 
     Raises:
         ValueError: leaves, or hyperparameters, differ in the number of members; the message names
@@ -461,10 +474,21 @@ def per_member(
     within = as_transformation(inner, "per_member")
 
     def init(params: Tree) -> Tree:
-        _members({"params": params})
-        return vmap(within.init)(params)
+        size = _members({"params": params})
+        return vmap(lambda number, params: for_member(number, within.init, params))(
+            numbers_of_members(size), params
+        )
 
-    return GradientTransformationExtraArgs(init, _update_of(within))
+    return _with_sample(within, init)
+
+
+def _with_sample(
+    within: GradientTransformationExtraArgs, init: Callable[[Tree], Tree]
+) -> GradientTransformationExtraArgs:
+    """Return the transformation of all members; it draws weights if that of one does."""
+    if not isinstance(within, VariationalTransformation):
+        return GradientTransformationExtraArgs(init, _update_of(within))
+    return VariationalTransformation(init, _update_of(within), vmap(within.sample))
 
 
 def _update_of(within: GradientTransformationExtraArgs) -> Callable[..., tuple[Tree, Tree]]:
@@ -493,8 +517,7 @@ def _made_per_member(
         if isinstance(x, (list, tuple)) and all(isinstance(n, (int, float)) for n in x):
             own[name] = as_value(np.asarray(x, np.float64), caller, name)
         elif isinstance(x, KeyArray) and x.ndim:
-            keys: Any = x
-            own[name] = key_data(keys)  # the state keeps the words
+            own[name] = key_data(cast("Key", x))
         elif isinstance(x, (Value, np.ndarray)) and x.ndim:
             own[name] = as_value(x, caller, name)
     shared = {name: x for name, x in hyperparams.items() if name not in own}
@@ -502,8 +525,13 @@ def _made_per_member(
     make = inject_hyperparams(factory, static_args=names - set(own))
 
     def init(params: Tree) -> Tree:
-        _members({"params": params} | own)
-        return vmap(lambda params, own: make(**shared, **own).init(params))(params, own)
+        size = _members({"params": params} | own)
+
+        def of_one(number: Array | None, params: Tree, own: Tree) -> Tree:
+            return for_member(number, make(**shared, **own).init, params)
+
+        numbers: Any = None if "key" in own else numbers_of_members(size)
+        return vmap(of_one)(numbers, params, own)
 
     # An update takes its values from the state; those of member 0 only stand in for a number.
     stand_ins = {name: x[0] for name, x in own.items()}
@@ -512,7 +540,7 @@ def _made_per_member(
         if name in own and not isinstance(x, (Value, KeyArray)) and own[name].ndim == 1:
             for number in np.asarray(x).tolist():  # so that one out of range is refused at once
                 factory(**shared, **stand_ins | {name: number})
-    return GradientTransformationExtraArgs(init, _update_of(of_one))
+    return _with_sample(of_one, init)
 
 
 def _members(trees: Mapping[str, Tree]) -> int:

@@ -105,8 +105,8 @@ def noisy_sgd(
     Args:
         eta: the variance at the first update.
         gamma: how fast it falls.
-        key: a PRNG key or a seed; None draws one from the ambient stream when the state is made.
-            For members of their own noise: ``per_member(noisy_sgd, learning_rate=..., key=keys)``.
+        key: a PRNG key or a seed; None draws one from the ambient stream when the state is made,
+            in ``fit`` from its key. Each member of ``per_member``, and of ``fit``, draws its own.
 
     Raises:
         ValueError: a number is negative, or an array has axes.

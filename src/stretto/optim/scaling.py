@@ -28,6 +28,7 @@ from stretto.optim.base import (
     caller_of,
     check,
     first_count,
+    first_key,
     identity,
     leafwise,
     making,
@@ -39,9 +40,8 @@ from stretto.optim.base import (
     wide,
 )
 from stretto.optim.combining import masked
-from stretto.random import streams
 from stretto.random.distributions import normal
-from stretto.random.keys import PRNGKey, split
+from stretto.random.keys import split
 from stretto.tree.sums import without_overflow
 
 __all__ = ["AddNoiseState", "ScaleByScheduleState", "WeightDecaySchedule", "adaptive_grad_clip",
@@ -66,7 +66,7 @@ class WeightDecaySchedule(NamedTuple):
 
 @brief
 class AddNoiseState(NamedTuple):
-    """``count``, the updates done, int32; ``rng_key``, the next noise's key, uint32[2]."""
+    """``count``, the updates done, int32; ``rng_key``, the words of the next noise's key."""
 
     count: Array
     rng_key: Array
@@ -219,8 +219,7 @@ def add_noise(
     check(caller, least=0, eta=eta, gamma=gamma)
 
     def init(params: Tree) -> AddNoiseState:
-        chosen = streams.next_key(caller) if key is None else key
-        return AddNoiseState(first_count(), PRNGKey(chosen) if isinstance(chosen, int) else chosen)
+        return AddNoiseState(first_count(), first_key(key, caller))
 
     def update(
         updates: Tree, state: AddNoiseState, params: Tree = None, **extra: Any

@@ -10,6 +10,7 @@ Schedules of several pieces: one cycle, warm restarts, lines and cosines between
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule, check, schedule
 
 __all__ = ["constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule",
-           "cyclical_temperature_schedule", "exponential_decay", "join_schedules",
+           "cyclical_schedule", "cyclical_temperature_schedule", "exponential_decay", "join_schedules",
            "linear_onecycle_schedule", "linear_schedule", "piecewise_constant_schedule",
            "piecewise_interpolate_schedule", "polynomial_schedule", "sgdr_schedule",
            "warmup_constant_schedule", "warmup_cosine_decay_schedule",
@@ -474,35 +475,50 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
 
 
 @schedule
-def cyclical_temperature_schedule(
-    cycle_steps: int, exploration: float = 0.5, temperature: Scalar = 1.0
-) -> Schedule:
-    """Explore at temperature 0 in the first part of each cycle, then sample at ``temperature``.
+def cyclical_schedule(peak_value: Scalar, period: int) -> Schedule:
+    """Fall along half a cosine in each cycle: the learning rates of cyclical samplers.
 
-    For samplers such as ``sghmc``, beside a learning rate that each cycle begins from the top.
+    peak_value · (1 + cos(π (t mod period) / period)) / 2, for ever.
 
     Args:
-        cycle_steps: how many updates a cycle takes.
-        exploration: the part of each at temperature 0, to the nearest whole update but the last.
-        temperature: that of the rest.
+        peak_value: the first value of each cycle.
+        period: the steps of a cycle.
 
     Raises:
-        ValueError: ``cycle_steps`` is below 1, ``exploration`` not in [0, 1), or ``temperature``
-            negative.
+        ValueError: ``period`` is less than 1.
 
-    Source: Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", 2020
-    (arXiv:1902.03932), algorithm 1.
+    Source: Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", 2020,
+    equation 1.
 
-    >>> cosine = dict(init_value=0.0, peak_value=0.1, warmup_steps=0, decay_steps=4)
-    >>> rate, warmth = sgdr_schedule([cosine] * 3), cyclical_temperature_schedule(4)
-    >>> [round(float(rate(t)), 3) for t in range(6)]
-    [0.1, 0.085, 0.05, 0.015, 0.1, 0.085]
-    >>> [float(warmth(t)) for t in range(6)]
-    [0.0, 0.0, 1.0, 1.0, 0.0, 0.0]
+    >>> schedule = cyclical_schedule(1.0, 4)
+    >>> [round(float(schedule(t)), 3) for t in range(5)]
+    [1.0, 0.854, 0.5, 0.146, 1.0]
     """
-    caller = "cyclical_temperature_schedule"
-    check(caller, least=1, cycle_steps=cycle_steps)
-    check(caller, least=0, below=1, exploration=exploration)
-    check(caller, least=0, temperature=temperature)
-    cold = min(round(cycle_steps * exploration), cycle_steps - 1)
-    return lambda count: snp.where(snp.mod(count, cycle_steps) < cold, 0.0, temperature)
+    check("cyclical_schedule", least=1, period=period)
+    return lambda count: peak_value * (1 + snp.cos(math.pi * ((count % period) / period))) / 2
+
+
+@schedule
+def cyclical_temperature_schedule(value: Scalar, period: int, exploration: float) -> Schedule:
+    """Be 0 in the first share of each cycle, which explores, and then a value, which samples.
+
+    The temperature that goes with ``cyclical_schedule``.
+
+    Args:
+        value: the temperature of sampling.
+        period: the steps of a cycle.
+        exploration: the share of a cycle without noise, from 0 and below 1.
+
+    Raises:
+        ValueError: ``period`` is less than 1, or ``exploration`` is out of range.
+
+    Source: Zhang et al., "Cyclical stochastic gradient MCMC for Bayesian deep learning", 2020,
+    algorithm 1, with ``exploration`` for β.
+
+    >>> schedule = cyclical_temperature_schedule(1.0, 4, exploration=0.5)
+    >>> [float(schedule(t)) for t in range(5)]
+    [0.0, 0.0, 1.0, 1.0, 0.0]
+    """
+    check("cyclical_temperature_schedule", least=1, period=period)
+    check("cyclical_temperature_schedule", least=0, below=1, exploration=exploration)
+    return lambda count: snp.where((count % period) / period < exploration, 0.0, value)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 import stretto.numpy as snp
+from stretto._engine.api.jit.jit import jit
 from stretto._engine.core import integers, tree
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh, PartitionSpec
@@ -31,6 +32,7 @@ from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.xla.device import process_index
 from stretto.ensemble.over_mesh import OverMesh
+from stretto.ensemble.snapshots import Snapshots
 from stretto.ensemble.training.checkpoints import Checkpoints, configuration_of
 from stretto.ensemble.training.evaluation import Evaluator
 from stretto.ensemble.training.fit_arguments import (
@@ -59,6 +61,8 @@ from stretto.ensemble.training.train_state import (
     divide_pack,
     read,
     same_everywhere,
+    take_snapshots,
+    with_room,
 )
 from stretto.ensemble.training.trainer import Trainer
 from stretto.ensemble.training.training_data import (
@@ -123,6 +127,7 @@ class Loop:
         evaluate_every: int | None,
         validation_batch_size: int,
         early_stopping: EarlyStopping | None,
+        snapshots: Snapshots | None,
         checkpoints: Checkpoints | None,
         configuration: dict[str, str],
         reporter: Reporter,
@@ -132,7 +137,8 @@ class Loop:
         self._epochs, self._steps = epochs, steps
         self._evaluator, self._validation = evaluator, validation
         self._every, self._part = evaluate_every, validation_batch_size
-        self._stopping = early_stopping
+        self._stopping, self._snapshots = early_stopping, snapshots
+        self._take = jit(take_snapshots, donate_argnums=0)
         self._checkpoints, self._configuration = checkpoints, configuration
         self._reporter, self._calls = reporter, calls
         self._known: dict[int, Divergence] = {}
@@ -266,9 +272,11 @@ class Loop:
     def _advance(self, run: Callable[..., tuple[Pack, dict[str, Array]]], last: bool) -> None:
         state = self.state
         packs, sums = list(state.packs), list(state.sums)
+        ends = self._snapshots is not None and self._snapshots.ends(state.step)
         for g, going in enumerate(state.going):
             if going:
                 packs[g], sums[g] = run(packs[g], sums[g])
+                packs[g] = self._take(packs[g]) if ends else packs[g]
         step = state.step + 1
         ended = {"epoch": state.epoch + 1, "first": step} if last else {}
         self.state = state.replace(packs=tuple(packs), sums=tuple(sums), step=step, **ended)
@@ -357,6 +365,7 @@ def fit(
     evaluate_every: int | None = None,
     validation_batch_size: int | None = None,
     early_stopping: EarlyStopping | int | None = None,
+    snapshots: Snapshots | None = None,
     on_divergence: str = "raise",
     checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
     resume: bool | str = "auto",
@@ -414,6 +423,10 @@ def fit(
         evaluate_every: how many steps between entries of the history; by default an epoch.
         validation_batch_size: examples at a time; by default 256.
         early_stopping: an ``EarlyStopping``, or its patience.
+        snapshots: ``Snapshots(period, size, start)`` keeps each member's weights and buffers after
+            the last step of each cycle, from step ``start`` on, the last ``size`` of them: draws of
+            a sampler such as ``optim.sghmc``, or a snapshot ensemble. A member that has stopped
+            takes no more. ``Fitted.snapshots`` has them.
         on_divergence: a member whose loss, gradients or next parameters are not finite stays as it
             was before that step; then ``"raise"`` a ``DivergenceError``, or warn and ``"freeze"``
             it, or ``"drop"`` it from the ensemble in the end. ``"ignore"`` checks nothing. Before
@@ -496,7 +509,9 @@ def fit(
         validation = own or examples_of(validation, "validation")[0]
     each = order == "own" if plan is None else plan.each
     part = validation_batch_size or _USUAL_PART
-    state = trainer.start(_in_train_mode(ensemble), key)
+    total = _total(steps, epochs, plan)
+    _check_snapshots(snapshots, total)
+    state = with_room(trainer.start(_in_train_mode(ensemble), key), snapshots)
     examples = [types_of(first, p.group.size if each else None) for p in state.packs]
     with watch_classes() as watched:
         sums = [trainer.no_sums(p, x, each) for p, x in zip(state.packs, examples, strict=True)]
@@ -523,12 +538,10 @@ def fit(
             validation_batch_size=part,
             early_stopping=stopping,
             metrics=sorted(metrics or {}),
+            **({} if snapshots is None else {"snapshots": snapshots}),
         )
         state = checkpoint.resume(state, configuration, resume)
         same_everywhere(on, state.step, "the step of the last whole checkpoint")
-    total = steps
-    if plan is not None and epochs is not None:
-        total = min(epochs * plan.steps, steps or epochs * plan.steps)
     if together and process_index() != 0:
         progress = False
     with Reporter(progress, total, together=together) as reporter:
@@ -544,6 +557,7 @@ def fit(
             evaluate_every=evaluate_every,
             validation_batch_size=part,
             early_stopping=stopping,
+            snapshots=snapshots,
             checkpoints=checkpoint,
             configuration=configuration,
             reporter=reporter,
@@ -553,7 +567,7 @@ def fit(
             reporter.resumed(state, checkpoint)
         with calls.ending(ensemble, lambda: loop.state):
             _run(loop, state, ensemble)
-            return _finished(ensemble, loop.state, stopping, on_divergence)
+            return _finished(ensemble, loop.state, stopping, on_divergence, trainer)
 
 
 def _run(loop: Loop, state: TrainState, ensemble: Ensemble) -> None:
@@ -626,6 +640,28 @@ def _stopping(early_stopping: EarlyStopping | int | None) -> EarlyStopping | Non
     return EarlyStopping(early_stopping)
 
 
+def _total(steps: int | None, epochs: int | None, plan: DataOrder | None) -> int | None:
+    """Return how many steps there are in all; ``None`` where batches are iterated over."""
+    if plan is None or epochs is None:
+        return steps
+    return min(epochs * plan.steps, steps or epochs * plan.steps)
+
+
+def _check_snapshots(snapshots: Snapshots | None, total: int | None) -> None:
+    """Refuse what is not ``Snapshots``, and cycles that do not end within so many steps."""
+    if snapshots is None:
+        return
+    if not isinstance(snapshots, Snapshots):
+        raise TypeError(
+            f"fit: snapshots must be Snapshots(period, size), got {type(snapshots).__name__}"
+        )
+    if total is not None and snapshots.first >= total:
+        raise ValueError(
+            f"fit: the first cycle of {snapshots} that counts ends with step {snapshots.first}, "
+            f"and training has {total}, from 0: give a smaller period or start, or train longer"
+        )
+
+
 def _refuse_without(validation: Tree, early_stopping: object, metrics: object) -> None:
     """Raise ``ValueError`` where there are no data for what is measured on them."""
     if validation is not None:
@@ -665,6 +701,7 @@ def _finished(
     state: TrainState[M],
     early_stopping: EarlyStopping | None,
     on_divergence: str,
+    trainer: Trainer,
 ) -> Fitted[M]:
     """Give the ensemble what was reached, and say what happened."""
     best = early_stopping is not None and early_stopping.restore_best
@@ -674,6 +711,30 @@ def _finished(
     _reached(ensemble, result)
     if state.layout.over is not None:
         ensemble._arrays = state.layout.over.put_groups(ensemble._layout.groups, ensemble._arrays)
-    if on_divergence == "drop" and diverged:
-        ensemble.drop(sorted(diverged))
-    return Fitted(ensemble, dict(state.history), stopped, diverged, state)
+    dropped = sorted(diverged) if on_divergence == "drop" else []
+    if dropped:
+        ensemble.drop(dropped)
+    snapshots = state.snapshots(dropped)
+    return Fitted(
+        ensemble,
+        dict(state.history),
+        stopped,
+        diverged,
+        state,
+        snapshots,
+        _sampling(state, dropped, trainer),
+    )
+
+
+def _sampling(
+    state: TrainState[M], dropped: Sequence[int], trainer: Trainer
+) -> Callable[[Key], Ensemble[M] | None] | None:
+    """Return what draws members with each of some keys, if their optimizer has a distribution."""
+    if not any([trainer.drawing(pack) for pack in state.packs]):
+        return None
+
+    def sample(keys: Key) -> Ensemble[M] | None:
+        draw = lambda pack: trainer.draw(pack, keys) if trainer.drawing(pack) else {}
+        return state.draws(draw, keys.shape[0], dropped)
+
+    return sample

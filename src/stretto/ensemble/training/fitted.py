@@ -9,18 +9,21 @@ A dictionary: ``step`` and ``epoch`` of each entry, and everything else by name 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 import stretto.ensemble
+from stretto._engine.core import integers
 from stretto._engine.core.errors import meant
 from stretto._engine.core.lazy import shown
+from stretto._engine.core.typing import Key
 from stretto.ensemble.groups import M_co
 from stretto.ensemble.optional import axes_of, first_of
 from stretto.ensemble.training.fit_callbacks import Divergence
 from stretto.ensemble.training.train_state import TrainState
+from stretto.random.keys import PRNGKey, as_key, split
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,6 +88,64 @@ class Fitted(Generic[M_co]):
     """Members that diverged: step, and path of the parameter."""
     state: TrainState[M_co]
     """All that was reached, to go on from."""
+    _snapshots: Ensemble[M_co] | None = dataclasses.field(default=None, repr=False)
+    _sample: Callable[[Key], Ensemble[M_co] | None] | None = dataclasses.field(
+        default=None, repr=False
+    )
+
+    @property
+    def snapshots(self) -> Ensemble[M_co]:
+        """The snapshots of all members as one ensemble, in evaluation mode.
+
+        All members after the oldest cycle that is kept, then all after the next: members × cycles,
+        less those that a member had stopped or diverged before. Parts that members share and train
+        are each snapshot's own.
+
+        Raises:
+            ValueError: there are none.
+        """
+        if self._snapshots is None:
+            raise ValueError(
+                "Fitted.snapshots: there are none: give fit snapshots=Snapshots(period, size), "
+                "with a cycle that ends before all members have stopped"
+            )
+        return self._snapshots
+
+    def sample(self, key: Key | int, n: int = 1) -> Ensemble[M_co]:
+        """Draw weights of each member from the distribution that an optimizer such as ``ivon`` has.
+
+        Args:
+            key: a PRNG key or a seed.
+            n: how many draws of each member.
+
+        Returns:
+            The draws as one ensemble of n × members, in evaluation mode: the first draw of each
+            member that was not dropped, then the second, …. ``ensemble`` has the means.
+
+        Raises:
+            ValueError: the optimizer has no distribution, or ``n`` is less than 1.
+
+        Source: Shen et al., "Variational learning is effective for large deep networks", 2024.
+
+        >>> import stretto as st, stretto.numpy as snp
+        >>> ensemble = st.Ensemble(lambda w, x: w * x, snp.zeros(2))
+        >>> loss = lambda member, x: ((member(x) - x) ** 2).mean()
+        >>> ivon = st.optim.ivon(0.1, data_size=8)
+        >>> fitted = ensemble.fit(loss, snp.ones(8), ivon, steps=3, batch_size=8, key=0)
+        >>> fitted.sample(st.random.key(1), 5)(snp.ones(1)).shape
+        (10, 1)
+        """
+        if self._sample is None:
+            raise ValueError(
+                "Fitted.sample: the optimizer has no distribution of weights: train with "
+                "optim.ivon, or take fit_laplace of the ensemble"
+            )
+        count = integers.count(n, "Fitted.sample", "n", 1)
+        words = PRNGKey(key) if isinstance(key, (int, np.integer)) else as_key(key, "Fitted.sample")
+        drawn = self._sample(split(words, count))
+        if drawn is None:
+            raise ValueError("Fitted.sample: all members were dropped")
+        return drawn
 
     def to_frame(self, form: str = "long", library: str | None = None) -> Any:  # noqa: ANN401
         """Return the history as a DataFrame of pandas or polars.

@@ -52,7 +52,11 @@ from stretto.ensemble.training.train_state import Pack, Rows, TrainState
 from stretto.ensemble.training.training_data import rows_of
 from stretto.nn.module import Module
 from stretto.nn.updating import updates_of
-from stretto.optim.base import GradientTransformationExtraArgs, apply_updates
+from stretto.optim.base import (
+    GradientTransformationExtraArgs,
+    VariationalTransformation,
+    apply_updates,
+)
 from stretto.random.keys import fold_in
 from stretto.random.streams import keys
 
@@ -165,7 +169,9 @@ def modes_of(group: Group) -> list[bool]:
     return [m.training for m in _modules(tree.unflatten(group.structure, group.names))]
 
 
-_NOISE = 3  # the streams 0 to 2 of a key are those of DataOrder
+_NOISE, _WEIGHTS, OPTIMIZER_STREAM = 3, 4, 5
+"""Streams of a training's key: of layers, of weights drawn, of optimizers; those of DataOrder are 0
+to 2."""
 _INT32 = np.dtype(np.int32)
 
 
@@ -228,12 +234,16 @@ def advance_pack(
     whole = pack
     if over is not None and over.split == "parameters":
         whole = pack.replace(own=gather_parts(over, rows.own, rules.shapes))
+    options: dict[str, Any] = {}
+    if isinstance(rules.own, VariationalTransformation):  # the gradient is that at a draw
+        drawn = rules.own.sample(rows.optimizer, rows.own, _keys_of_weights(pack, key))
+        whole, options = whole.replace(own=drawn), {"at": drawn}
     losses, metrics, after, grads, shared_grads = _gradients(
         rules, whole, batch, each, key, running
     )
     own, optimizer = rows.own, rows.optimizer
     if rows.own:
-        own, optimizer, grads = _update_own(rules, pack, grads, losses)
+        own, optimizer, grads = _update_own(rules, pack, grads, losses, options)
     shared, shared_optimizer = pack.shared, pack.shared_optimizer
     if pack.shared:
         count = snp.maximum(everywhere(over, running.sum()), 1)
@@ -277,7 +287,15 @@ def advance_pack(
     return moved, {"loss": losses, **metrics}, moves
 
 
-def _update_own(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[Tree, Tree, Tree]:
+def _keys_of_weights(pack: Pack, key: Key) -> Array:
+    """Return the key that each member draws its weights from at this step."""
+    of_step = fold_in(fold_in(key, _WEIGHTS), pack.step)
+    return vmap(lambda number: fold_in(of_step, number))(pack.rows.number)
+
+
+def _update_own(
+    rules: Rules, pack: Pack, grads: Tree, losses: Array, options: Mapping[str, Any]
+) -> tuple[Tree, Tree, Tree]:
     """Step what members have of their own, and its optimizer; return its gradients as well.
 
     Where a device has a part of the optimizer alone, it updates that part of each array.
@@ -285,7 +303,7 @@ def _update_own(rules: Rules, pack: Pack, grads: Tree, losses: Array) -> tuple[T
     over, own, optimizer = rules.over, pack.rows.own, pack.rows.optimizer
     split = None if over is None else over.split
     if over is None or split is None:
-        updates, optimizer = rules.own.update(grads, optimizer, own, value=losses)
+        updates, optimizer = rules.own.update(grads, optimizer, own, value=losses, **options)
         return apply_updates(own, updates), optimizer, grads
     of_device = functools.partial(part_of, over, part=part_of_data(over))
     own = own if split == "parameters" else tree.map(of_device, own)
@@ -513,7 +531,7 @@ def _specs(over: OverMesh, pack: Pack) -> Pack:
         spec = functools.partial(spec_of, over)
         own = tree.map(spec, pack.rows.own) if over.split == "parameters" else rows
         optimizer = tree.map(spec, pack.rows.optimizer)
-        rows = Rows(rows, own, rows, optimizer, rows, rows, rows, rows, rows, rows)
+        rows = Rows(rows, own, rows, optimizer, rows, rows, rows, rows, rows, rows, rows)
     same: Any = _SAME
     return Pack(pack.group, rows, same, same, same, same)
 

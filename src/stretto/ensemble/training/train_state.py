@@ -9,7 +9,7 @@ What each member has of its own, in arguments and in results.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -20,7 +20,8 @@ from stretto._engine.core import tree
 from stretto._engine.core.interpreter import Value, as_value
 from stretto._engine.core.lazy import brief, shown
 from stretto._engine.core.typing import Array, ArrayLike, Tree
-from stretto.ensemble.groups import Group, M_co
+from stretto.ensemble.groups import Group, M_co, at_places, with_fields
+from stretto.ensemble.snapshots import Snapshots, SnapshotState
 
 if TYPE_CHECKING:
     from stretto._engine.core.mesh import Mesh
@@ -94,6 +95,9 @@ class Rows:
     """The number of steps after which it was stopped, or -1: int32."""
     best: Best | None
     """``None`` without early stopping."""
+    snapshots: Any = None
+    """A ``SnapshotState``: how many it has, int32, and by name the arrays of the last, of shape
+    (members, size, ...); ``None`` where none are collected."""
 
 
 @brief
@@ -196,6 +200,75 @@ class TrainState(Generic[M_co]):
         """
         return self._made([w.arrays(w.rows.best and w.rows.best.own) for w in self._whole()])
 
+    def snapshots(self, without: Collection[int] = ()) -> Ensemble[M_co] | None:
+        """Return the snapshots of all members as one ensemble, in evaluation mode.
+
+        Those of the oldest cycle come first, each time in the order of the members. A member that
+        stopped has none of later cycles. Shared parts that were trained are each snapshot's own.
+
+        Args:
+            without: the members to leave out.
+
+        Returns:
+            The ensemble; ``None`` if there are no snapshots.
+        """
+        whole = [pack for pack in self._whole() if pack.rows.snapshots is not None]
+        found = []  # the cycle, the member, and where its arrays are
+        for g, pack in enumerate(whole):
+            size = _room_of(pack)
+            for row, count in enumerate(read(pack.rows.snapshots.count).tolist()):
+                place = pack.group.places[row]
+                kept = range(max(0, count - size), count) if place not in without else ()
+                found += [(cycle, place, g, row * size + cycle % size) for cycle in kept]
+        if not found:
+            return None
+        found.sort()
+        parts = []
+        for g, pack in enumerate(whole):
+            places = [i for i, at in enumerate(found) if at[2] == g]
+            if not places:
+                continue
+            at = np.asarray([found[i][3] for i in places], np.int32)
+            taken = {
+                n: snp.take(x.reshape(-1, *x.shape[2:]), at, 0)
+                for n, x in pack.rows.snapshots.stacked.items()
+            }
+            group = with_fields(
+                at_places(pack.group, places),
+                shared=tuple([n in pack.fixed for n in pack.group.names]),
+            )
+            parts.append((group, [{**taken, **pack.fixed}[n] for n in group.names]))
+        parts.sort(key=lambda part: part[0].places[0])
+        layout = self.layout.of(group for group, _ in parts)
+        return self.ensemble_class._of(layout, [column for _, column in parts]).eval()
+
+    def draws(
+        self, draw: Callable[[Pack], dict[str, Array]], count: int, without: Collection[int]
+    ) -> Ensemble[M_co] | None:
+        """Return draws of the weights of all members as one ensemble, in evaluation mode.
+
+        The first draws of all members come first, in their order, then their second.
+
+        Args:
+            draw: gives a pack's draws by name, of shape (members, ``count``, ...).
+            count: how many draws of each member.
+            without: the members to leave out.
+
+        Returns:
+            The ensemble; ``None`` if there are no members.
+        """
+
+        def of_pack(pack: Pack) -> Pack:
+            same = {
+                n: snp.broadcast_to(x[:, None], (x.shape[0], count, *x.shape[1:]))
+                for n, x in _of_now(pack).items()
+            }
+            counts = snp.full(pack.group.size, count, np.int32)
+            return pack.replace(snapshots=SnapshotState(counts, same | draw(pack)))
+
+        packs = tuple([of_pack(pack) for pack in self._whole()])
+        return self.replace(packs=packs, finished=((),) * len(packs)).snapshots(without)
+
     def _made(self, arrays: list[Any]) -> Tree:
         return self.ensemble_class._of(self.layout, arrays)
 
@@ -229,6 +302,46 @@ class TrainState(Generic[M_co]):
                 result = np.zeros(self.size, values.dtype)
             result[list(pack.group.places)] = values
         return result
+
+
+def _room_of(pack: Pack) -> int:
+    """Return how many snapshots of a member a pack has room for."""
+    return next(iter(pack.rows.snapshots.stacked.values())).shape[1]
+
+
+def _of_now(pack: Pack) -> dict[str, Array]:
+    """Return what a snapshot of each member has: all but what members share and do not train."""
+    size = pack.group.size
+    shared = {n: snp.broadcast_to(x, (size, *x.shape)) for n, x in pack.shared.items()}
+    return {**pack.rows.own, **pack.rows.kept, **shared}
+
+
+def with_room(state: TrainState[M_co], snapshots: Snapshots | None) -> TrainState[M_co]:
+    """Return the state with room for the snapshots of each member, if there are to be any."""
+    if snapshots is None:
+        return state
+
+    def of_pack(pack: Pack) -> Pack:
+        room = {
+            n: snp.zeros((x.shape[0], snapshots.size, *x.shape[1:]), x.dtype)
+            for n, x in _of_now(pack).items()
+        }
+        return pack.replace(snapshots=SnapshotState(snp.zeros(pack.group.size, np.int32), room))
+
+    return state.replace(packs=tuple([of_pack(pack) for pack in state.packs]))
+
+
+def take_snapshots(pack: Pack) -> Pack:
+    """Return the pack with a snapshot of each member that trains on, in place of its oldest."""
+    before, size = pack.rows.snapshots, _room_of(pack)
+    place = (before.count % size)[:, None]
+    here = snp.logical_and(snp.arange(size) == place, pack.rows.active[:, None])
+    stacked = {
+        n: snp.where(here.reshape(*here.shape, *[1] * (x.ndim - 1)), x[:, None], before.stacked[n])
+        for n, x in _of_now(pack).items()
+    }
+    count = before.count + pack.rows.active.astype(np.int32)
+    return pack.replace(snapshots=SnapshotState(count, stacked))
 
 
 def _with_places(group: Group, places: Iterable[int]) -> Group:

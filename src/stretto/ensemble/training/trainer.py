@@ -16,6 +16,7 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.graph import ShapeDtypeStruct, eval_shape
 from stretto._engine.api.jit.jit import jit
+from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
 from stretto._engine.core.boundary import bounded
 from stretto._engine.core.config import settings
@@ -30,6 +31,7 @@ from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.training.fit_callbacks import naming_member
 from stretto.ensemble.training.step import (
     COUNT,
+    OPTIMIZER_STREAM,
     Rules,
     advance_pack,
     batch_at,
@@ -54,11 +56,13 @@ from stretto.ensemble.training.training_data import with_rectangles
 from stretto.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
+    VariationalTransformation,
     as_transformation,
+    for_members,
 )
 from stretto.optim.combining import per_member as of_members
 from stretto.random.key_arrays import KeyArray
-from stretto.random.keys import PRNGKey, as_key, key_data
+from stretto.random.keys import PRNGKey, as_key, fold_in, key_data
 from stretto.random.streams import next_key
 
 if TYPE_CHECKING:  # it is above, and trains by this
@@ -196,11 +200,11 @@ class Trainer:
         packs = []
         for group, arrays in zip(layout.groups, ensemble._arrays, strict=True):
             self._refuse(group)
-            begin = jit(functools.partial(self._begin, group))
+            begin = jit(functools.partial(self._begin_with_key, group))
             rows_of = lambda columns, group=group: {
                 n: snp.take(x, np.asarray(group.places, np.int32), 0) for n, x in columns.items()
             }
-            packs.append(begin(list(arrays), rows_of(hyperparams), rows_of(extra)))
+            packs.append(begin(key, list(arrays), rows_of(hyperparams), rows_of(extra)))
         return put_state(
             TrainState(
                 tuple(packs),
@@ -225,6 +229,11 @@ class Trainer:
                 f"fit: member {group.places[0]} is in evaluation mode; call ensemble.train() first "
                 f"(members that come from PyTorch need from_torch(..., train=True) for that)"
             )
+
+    def _begin_with_key(self, group: Group, key: Key, *columns: Any) -> Pack:
+        """Return the first pack of a group, of whose optimizers each draws from this key."""
+        key = fold_in(key, OPTIMIZER_STREAM)
+        return for_members(group.places, key, self._begin, group, *columns)
 
     def _begin(
         self,
@@ -340,6 +349,35 @@ class Trainer:
         for x in tree.leaves(batch):
             check_examples(self._over, x.shape[int(each)] if x.ndim > each else 1, caller)
         return tree.map(self._over.put, batch, self._of_batch(batch, each))
+
+    def drawing(self, pack: Pack) -> bool:
+        """Say whether the optimizer has a distribution of the pack's weights.
+
+        Args:
+            pack: members of one architecture.
+
+        Returns:
+            A boolean.
+        """
+        return isinstance(self._rules(pack, {}).own, VariationalTransformation)
+
+    def draw(self, pack: Pack, keys: Key) -> dict[str, Array]:
+        """Draw the weights of each member from its optimizer's distribution, with each key.
+
+        Args:
+            pack: members of one architecture, for whom ``drawing`` is true.
+            keys: (draws,), keys.
+
+        Returns:
+            By name, arrays of shape (members, draws, ...).
+        """
+        own: Any = self._rules(pack, {}).own
+
+        def once(key: Key) -> Tree:
+            of_members = vmap(lambda number: fold_in(key, number))(pack.rows.number)
+            return own.sample(pack.rows.optimizer, pack.rows.own, of_members)
+
+        return jit(vmap(once, out_axes=1))(keys)
 
     def _rules(self, pack: Pack, shapes: Mapping[str, Sequence[int]]) -> Rules:
         rows = {}
