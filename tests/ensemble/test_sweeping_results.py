@@ -7,7 +7,7 @@ import pytest
 
 import stretto as st
 from stretto.ensemble.sweeping import Sweep
-from stretto.ensemble.training.fit import Fitted
+from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.fit_callbacks import Divergence
 
 

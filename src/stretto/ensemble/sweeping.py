@@ -29,7 +29,7 @@ from stretto._engine.core.errors import meant
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.groups import M_co
-from stretto.ensemble.training.fit import Fitted
+from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.fit_callbacks import (
     Callback,
     DivergenceWarning,
@@ -127,6 +127,11 @@ class Halving(EarlyStopping):
     members: tuple[int, ...] = ()
     """The configuration of each member; its score is the mean of its members'."""
 
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """The epochs of the cuts."""
+        return tuple([epoch for epoch, _ in self.cuts])
+
     def observe(self, state: TrainState, score: ArrayLike) -> TrainState:
         """Stop members as ``EarlyStopping`` does; then drop what is behind.
 
@@ -137,7 +142,17 @@ class Halving(EarlyStopping):
         Returns:
             The new state.
         """
-        state = super().observe(state, score)
+        return self.after_stage(super().observe(state, score))
+
+    def after_stage(self, state: TrainState) -> TrainState:
+        """Drop what is behind, where the state is that of a cut.
+
+        Args:
+            state: the state after its last evaluation was observed.
+
+        Returns:
+            The new state.
+        """
         count = dict(self.cuts).get(state.epoch)
         if count is None:
             return state

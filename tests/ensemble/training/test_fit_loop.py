@@ -12,7 +12,7 @@ import pytest
 import stretto as st
 from stretto import optim
 from stretto.ensemble import Trainer
-from stretto.ensemble.training.fit import divide_idle_packs, finish_before_interrupt
+from stretto.ensemble.training.loop import divide_idle_packs, finish_before_interrupt
 
 
 def begun(**options):

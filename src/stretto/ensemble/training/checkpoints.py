@@ -287,7 +287,7 @@ def _restored(path: Path, fresh: TrainState, configuration: Mapping[str, str]) -
             raise ValueError(
                 f"fit: {path} is of version {words['version']}; this Stretto knows {_VERSION}"
             )
-        _refuse_other(path, words["configuration"], configuration)
+        refuse_other(path, words["configuration"], configuration)
         history = {
             name.removeprefix("history."): ShapeDtypeStruct(x.shape, x.dtype)
             for name, x in header.arrays.items()
@@ -322,7 +322,7 @@ def _divided_as(state: TrainState, finished: list[list[list[int]]]) -> TrainStat
     return state.replace(packs=tuple(packs), finished=tuple(others), sums=tuple(sums))
 
 
-def _refuse_other(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+def refuse_other(path: Path, theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
     """Raise ``ValueError`` listing in what a checkpoint is of another configuration."""
     names = [n for n in {**theirs, **ours} if theirs.get(n) != ours.get(n)]
     if names:

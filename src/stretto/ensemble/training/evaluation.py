@@ -57,12 +57,12 @@ class Evaluator:
                     f"fit: metrics must be functions of a member and a batch, by names other than "
                     f"'loss'; got {name!r}: {type(f).__name__}"
                 )
-        self._part = jit(self._on_part, static_argnums=(4, 5))
+        self.on_part = jit(self._on_part, static_argnums=(4, 5))
 
     def __call__(self, state: TrainState, data: Tree, batch_size: int) -> dict[str, np.ndarray]:
         """Return means by name, for all members in order; NaN for those not trained any more."""
         own, over = isinstance(data, Own), state.layout.over
-        total = _sizes(data)
+        total = self.sizes(data)
         scores: dict[str, np.ndarray] = {}
         for pack in state.packs:
             active = read(pack.rows.active)
@@ -74,7 +74,7 @@ class Evaluator:
                 sizes = np.clip(here - start, 0, batch_size)
                 with config(recompilation_warning=0, **dict(state.layout.options)):
                     size = int(np.max(sizes))
-                    part = self._part(pack, data, np.int32(start), state.key, size, over)
+                    part = self.on_part(pack, data, np.int32(start), state.key, size, over)
                 # A member with none left was computed on one that is not its own.
                 more = {
                     n: np.where(sizes > 0, read(x).astype(np.float64), 0) * sizes
@@ -99,13 +99,26 @@ class Evaluator:
         """
         names: dict[str, None] = {}
         for pack in state.packs:
-            total = _sizes(data)
+            total = self.sizes(data)
             here = total[list(pack.group.places)] if isinstance(data, Own) else total
             size, over = min(batch_size, int(np.max(here))), state.layout.over
             with config(recompilation_warning=0, **dict(state.layout.options)):
-                shapes = self._part.eval_shape(pack, data, np.int32(0), state.key, size, over)
+                shapes = self.on_part.eval_shape(pack, data, np.int32(0), state.key, size, over)
             names |= dict.fromkeys(shapes)
         return list(names)
+
+    def sizes(self, data: Tree) -> Any:  # noqa: ANN401 (a number, or an array)
+        """Return the number of examples, or that of each member where each has its own.
+
+        Args:
+            data: the examples, as for a call.
+
+        Returns:
+            A number, or an array (members,).
+        """
+        if isinstance(data, Own):
+            return np.asarray(data.counts)
+        return len(tree.leaves(data, is_ragged)[0])
 
     def _on_part(
         self, pack: Pack, data: Tree, start: Tree, key: Key, size: int, over: OverMesh | None
@@ -133,13 +146,6 @@ class Evaluator:
         rows = pack.rows
         run = map_members(of_one, (0, 0, 0, axis), 0, pack.group.size, None, over)
         return run({**rows.own, **rows.kept}, rows.number, rows.extra, parts)
-
-
-def _sizes(data: Tree) -> Tree:
-    """Return the number of examples, or that of each member."""
-    return (
-        np.asarray(data.counts) if isinstance(data, Own) else len(tree.leaves(data, is_ragged)[0])
-    )
 
 
 def _part_of(pack: Pack, data: Tree, start: Tree, size: int) -> tuple[Tree, int | None]:

@@ -342,6 +342,22 @@ class EarlyStopping:
         if self.mode not in ("min", "max"):
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {self.mode!r}")
 
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """The epochs after which members are compared with each other: none here."""
+        return ()
+
+    def after_stage(self, state: TrainState) -> TrainState:
+        """Return the state after one of the ``stages``, without what is dropped there.
+
+        Args:
+            state: the state after its last evaluation was observed.
+
+        Returns:
+            The new state.
+        """
+        return state
+
     def check(self, names: Iterable[str]) -> None:
         """Refuse to watch what is not evaluated.
 

@@ -153,6 +153,13 @@ class Reporter(AbstractContextManager["Reporter"]):
             losses = name_losses(means(state).get("loss", np.empty(0)))
         self._bar.update(state.step, losses=losses)
 
+    def parts(self, step: int, words: str) -> None:
+        """Workers have got so far, on average."""
+        now = time.monotonic()
+        if self._bar is not None and now - self._shown >= _SECONDS:
+            self._shown = now
+            self._bar.update(step, words)
+
     def resumed(self, state: TrainState, checkpoints: Checkpoints | None) -> None:
         """Say from where a training goes on."""
         if self._shows:

@@ -118,6 +118,9 @@ class Trainer:
     (Array([1., 9.], dtype=float32), Array([1., 1.], dtype=float32))
     """
 
+    resizes = True
+    """Whether packs may lose members that have stopped, for which a program is compiled."""
+
     def __init__(
         self,
         loss: Callable[..., Any],
