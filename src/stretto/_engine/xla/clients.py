@@ -28,6 +28,7 @@ from stretto._engine.core.machine import cores
 from stretto._engine.core.threads import in_child, lock
 from stretto._engine.kernels import kernels
 from stretto._engine.lowering.text import Facts
+from stretto._engine.xla import memory
 from stretto._engine.xla.options import (
     EFFORTS,
     EXTRAS,
@@ -146,6 +147,7 @@ class Runtime:
         # Up to 0.11.0 a handler must be told not to check results; later ones never do.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
         self.breaks_on_huge = version >= (0, 12, 0)  # see ``memory.HUGE``
+        memory.reuse_blocks()
         with _quiet():
             self.xla_client = importlib.import_module("jaxlib.xla_client")
             self.client = self._connected(job, coordination, address)
