@@ -175,9 +175,8 @@ class Gaussian:
 def root_of(matrix: Array) -> Array:
     """Return the lower triangular R with R Rᵀ the matrix, which may be singular.
 
-    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding. A loop,
-    and not LAPACK: two programs in flight that factor batches of small matrices behind other work
-    waited for each other's threads for ever (jaxlib 0.10, two cores).
+    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding, which
+    LAPACK's refuses.
     """
     size = matrix.shape[-1]
     rows = snp.arange(size)

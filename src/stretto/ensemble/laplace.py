@@ -21,11 +21,13 @@ from stretto import lax, random, tree
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.api.sharding.placement import block_until_ready
 from stretto._engine.api.vectorize import vmap
+from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
+from stretto._engine.kernels import kernels
 from stretto.curvature.likelihoods import Likelihood, LikelihoodLike, likelihood_of
 from stretto.curvature.parts import Choice
 from stretto.ensemble.calibration import minimize
@@ -226,11 +228,13 @@ class Laplace:
         return vmap(f) if isinstance(self.model, Ensemble) else f
 
     def _waited(self, out: T) -> T:
-        """Return the result; of whole precisions of an ensemble, once it is there.
+        """Return the result; without kernels, of whole precisions of an ensemble, once it is there.
 
-        Two programs in flight that each factor a batch of matrices may wait for each other's
-        threads for ever (jaxlib 0.10, two cores).
+        Without them, programs in flight that each factor a batch of matrices may wait for each
+        other's threads for ever (decision 90).
         """
+        if kernels is not None and config.kernels:
+            return out
         traced = any([isinstance(leaf, Tracer) for leaf in tree.leaves(out)])
         if self.structure == "full" and isinstance(self.model, Ensemble) and not traced:
             block_until_ready(out)

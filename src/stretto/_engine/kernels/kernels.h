@@ -45,6 +45,10 @@ void stretto_forget(int slot);
 void stretto_huge_pages(const XLA_FFI_CallFrame *frame);
 void stretto_want_huge_pages(int on);
 
+/* Have XLA call a routine of LAPACK's by what is returned, of which there are so many. */
+enum { LAPACK_ROUTINES = 80 };
+void *stretto_lapack(int index, void *routine);
+
 /* Errors, which XLA raises where the program was called. */
 XLA_FFI_Error *stretto_error(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message);
 

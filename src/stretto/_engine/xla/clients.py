@@ -216,7 +216,7 @@ class Runtime:
         """
         if any([name.startswith(_KERNELS) for name in facts.targets]):
             self._provide_kernels()
-        if not any([name.startswith(_LAPACK) for name in facts.targets]):
+        if not any([name.removeprefix(_KERNELS).startswith(_LAPACK) for name in facts.targets]):
             return
         with _lock:
             if self._provided:
@@ -226,10 +226,16 @@ class Runtime:
             # imports the package, each would wait for the other, and one get a _DeadlockError.
             importlib.import_module("scipy.linalg")
             functions.initialize()
-            for name, function in functions.registrations().items():
-                if name.startswith(_LAPACK) and name.endswith("_ffi"):
+            named = functions.registrations().items()
+            ours = {n: f for n, f in named if n.startswith(_LAPACK) and n.endswith("_ffi")}
+            for name, function in ours.items():
+                self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+                self.jax.register_custom_call_as_batch_partitionable(name)
+            if kernels is not None and not Runtime._lapack_known:
+                for name, function in kernels.lapack(ours).items():
+                    name = f"{_KERNELS}{name}"
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
-                    self.jax.register_custom_call_as_batch_partitionable(name)
+                Runtime._lapack_known = True
             self._provided = True
 
     def _provide_kernels(self) -> None:
@@ -240,7 +246,7 @@ class Runtime:
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
                 Runtime._kernels_known = True
 
-    _kernels_known = False
+    _kernels_known = _lapack_known = False
 
     def parse(self, text: str) -> Any:
         """Return the MLIR module for StableHLO text.

@@ -158,7 +158,7 @@ assert "jaxlib.cpu._lapack" in sys.modules
 def test_a_call_says_how_its_matrices_lie():
     text = st.jit(linalg.cholesky).lower(snp.zeros((4, 3, 3))).as_text()
     (line,) = [line for line in text.splitlines() if "custom_call" in line]
-    assert '"lapack_spotrf_ffi", api_version = 4 : i32, backend_config = {uplo = 76 : ui8}' in line
+    assert 'lapack_spotrf_ffi", api_version = 4 : i32, backend_config = {uplo = 76 : ui8}' in line
     assert "operand_layouts = [dense<[1, 2, 0]> : tensor<3xindex>]" in line
     layouts = "dense<[1, 2, 0]> : tensor<3xindex>, dense<[0]> : tensor<1xindex>"
     assert f"result_layouts = [{layouts}]" in line

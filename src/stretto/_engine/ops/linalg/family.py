@@ -199,6 +199,8 @@ def lapack(
     target = target or f"lapack_{_PREFIX[operands[0].type.dtype.name]}{routine}_ffi"
     if b.platform == "gpu":
         target, config = _on_gpu(routine or target, config)
+    elif b.has_kernels:
+        target = f"stretto_{target}"  # the same, by threads that wait for nobody: kernels/lapack.c
     return b.custom_call(
         target,
         operands,
