@@ -175,8 +175,8 @@ class Gaussian:
 def root_of(matrix: Array) -> Array:
     """Return the lower triangular R with R Rᵀ the matrix, which may be singular.
 
-    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding, which
-    LAPACK's refuses.
+    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding;
+    LAPACK's has NaN for singular matrices.
     """
     size = matrix.shape[-1]
     rows = snp.arange(size)

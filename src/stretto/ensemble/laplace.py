@@ -11,7 +11,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,15 +19,12 @@ import stretto.ensemble
 import stretto.numpy as snp
 from stretto import lax, random, tree
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.sharding.placement import block_until_ready
 from stretto._engine.api.vectorize import vmap
-from stretto._engine.core.config import config
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import Tracer, as_value
 from stretto._engine.core.lazy import brief
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
-from stretto._engine.kernels import kernels
 from stretto.curvature.likelihoods import Likelihood, LikelihoodLike, likelihood_of
 from stretto.curvature.parts import Choice
 from stretto.ensemble.calibration import minimize
@@ -40,8 +37,6 @@ from stretto.nn.functional.activations import sigmoid
 from stretto.numpy.normalized import softmax
 
 __all__ = ["Laplace", "fit_laplace"]
-
-T = TypeVar("T")
 
 STRUCTURES = ("full", "kron", "diagonal", "low_rank")
 LINKS = ("sampled", "probit", "bridge")
@@ -227,19 +222,6 @@ class Laplace:
         """Return a function of posteriors, and of trees alike, for all members."""
         return vmap(f) if isinstance(self.model, Ensemble) else f
 
-    def _waited(self, out: T) -> T:
-        """Return the result; without kernels, of whole precisions of an ensemble, once it is there.
-
-        Without them, programs in flight that each factor a batch of matrices may wait for each
-        other's threads for ever (decision 90).
-        """
-        if kernels is not None and config.kernels:
-            return out
-        traced = any([isinstance(leaf, Tracer) for leaf in tree.leaves(out)])
-        if self.structure == "full" and isinstance(self.model, Ensemble) and not traced:
-            block_until_ready(out)
-        return out
-
     def _own_keys(self, key: Key) -> Key:
         """Return the key of each member, ``split(key, members)``; itself of one network."""
         return random.split(key, len(self.model)) if isinstance(self.model, Ensemble) else key
@@ -301,7 +283,7 @@ class Laplace:
                 f"Laplace.predict: noise=True is for targets that are numbers; the likelihood is "
                 f"{self.likelihood.name!r}"
             )
-        return self._waited(_predict(self, _inputs(x, "Laplace.predict"), joint, noise))
+        return _predict(self, _inputs(x, "Laplace.predict"), joint, noise)
 
     def probabilities(
         self,
@@ -348,7 +330,7 @@ class Laplace:
         if link == "sampled" and key is None:
             raise ValueError(f"{caller}: link='sampled' needs key=, a key for its draws")
         samples = count(samples, caller, "samples", 1)
-        return self._waited(_probabilities(self, _inputs(x, caller), key, link, samples))
+        return _probabilities(self, _inputs(x, caller), key, link, samples)
 
     def members(self, key: Key, n: int) -> LinearisedEnsemble:
         """Draw members: networks linear in their weights, which are draws of the posterior.
@@ -365,7 +347,7 @@ class Laplace:
             TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.members", "n", 1)
-        return LinearisedEnsemble(self.model, self._waited(_draws(self, key, n)), self.weights)
+        return LinearisedEnsemble(self.model, _draws(self, key, n), self.weights)
 
     def sample(self, key: Key, n: int) -> Ensemble:
         """Draw weights, and put them into the network, which is too wide for prediction.
@@ -387,7 +369,7 @@ class Laplace:
             TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.sample", "n", 1)
-        differences = self._waited(_draws(self, key, n))
+        differences = _draws(self, key, n)
         if isinstance(self.model, Ensemble):
             size = len(self.model)
             many = self.model[np.repeat(np.arange(size), n).tolist()]
@@ -432,7 +414,7 @@ class Laplace:
                 f"noise="
             )
         changed = self._with(prior_precision, noise, "Laplace.log_marginal_likelihood")
-        return self._waited(_evidence(changed))
+        return _evidence(changed)
 
     def tuned(
         self,
@@ -472,7 +454,7 @@ class Laplace:
         if by == "evidence":
             if data is not None:
                 raise ValueError(f"{caller}: data= is for by='validation'; the evidence needs none")
-            return self._with(self._waited(_best_by_evidence(self, per)), None, caller)
+            return self._with(_best_by_evidence(self, per), None, caller)
         if data is None or per == "layer":
             raise ValueError(
                 f"{caller}: by='validation' needs data=(x, y), held out, and has per='all'"

@@ -1,6 +1,7 @@
-"""LAPACK's routines by parts of batches: values, what is not divided, and that nobody waits."""
+"""LAPACK called part by part: no call waits for threads of others, and values stay."""
 
-import functools
+import os
+import re
 import subprocess
 import sys
 
@@ -9,109 +10,216 @@ import pytest
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.kernels import kernels
-from stretto.numpy import linalg
+from stretto import P, lax
+from stretto._engine import kernels
+from stretto._engine.kernels import IN_PARTS, LAPACK, extension, in_parts
+from stretto._engine.ops.linalg import family
+from stretto._engine.xla import clients
+from stretto.export import stablehlo_artifact
+from stretto.export.container import from_bytes
+from stretto.export.stablehlo_artifact import StableHLO
+from stretto.sharding import NamedSharding
+from tests.meshes import mesh
 
-pytestmark = pytest.mark.skipif(kernels is None, reason="needs the kernels")
-
-
-def squared(a):
-    return a @ snp.swapaxes(a, -1, -2).conj()
-
-
-ROUTINES = {
-    "cholesky": lambda a: linalg.cholesky(squared(a) + 9 * snp.eye(a.shape[-1])),
-    "eigh": lambda a: linalg.eigh(a + snp.swapaxes(a, -1, -2).conj()),
-    "svd": lambda a: linalg.svd(a, full_matrices=False),
-    "qr": linalg.qr,
-    "lu": st.lax.linalg.lu,
-    "eig": linalg.eigvals,
-    "solve": lambda a: linalg.solve(a + 9 * snp.eye(a.shape[-1]), a),
-    "inverse": lambda a: linalg.inv(a + 9 * snp.eye(a.shape[-1])),
-}
+with_extension = pytest.mark.skipif(extension is None, reason="there is no extension")
 
 
-def drawn(shape, dtype):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if dtype[0] == "c" else x).astype(dtype)
+BESIDE_EACH_OTHER = """
+import threading
+import numpy as np
+import stretto as st
+import stretto.numpy as snp
+from stretto import lax
 
+def independent(step):
+    return st.jit(lambda x: [step(snp.sin(x[i]) + 20 * snp.eye(10)) for i in range(4)])
 
-@pytest.mark.parametrize("name", ROUTINES)
-@pytest.mark.parametrize("shape", [(57, 6, 6), (3, 19, 4, 4), (2, 30, 30)])
-def test_batches_have_the_values_of_jaxlibs_routines(name, shape):
-    function = ROUTINES[name]
-    a = drawn(shape, "float32")
-    jitted = st.jit(function)
-    assert '"stretto_lapack_s' in jitted.lower(a).as_text()
-    together = st.tree.leaves(jitted(a))
-    with st.config(kernels=False):
-        plain = st.jit(functools.partial(function))  # not the one that has been compiled
-        assert '"stretto_lapack_s' not in plain.lower(a).as_text()
-        alone = st.tree.leaves(plain(a))
-    for x, y in zip(together, alone, strict=True):
-        assert x.shape == y.shape
-        np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-4)
+def in_a_loop(x):
+    return lax.scan(lambda c, y: (c + snp.linalg.cholesky(y + c * 0), 0), x[0], x)[0]
 
+factor, solve = independent(snp.linalg.cholesky), independent(lambda a: snp.linalg.solve(a, a))
+programs = [
+    factor,
+    solve,
+    independent(lambda a: in_a_loop(snp.stack([a, a]))),
+    independent(lambda a: lax.cond(a[0, 0, 0] > 0, snp.linalg.cholesky, snp.exp, a)),
+    independent(st.vmap(snp.linalg.cholesky)),
+    independent(st.grad(lambda a: snp.linalg.cholesky(a).sum())),
+]
+x = snp.array(np.random.default_rng(0).standard_normal((4, 3000, 10, 10)), np.float32)
+expected = [[np.asarray(y) for y in program(x)] for program in programs]
 
-@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128"])
-@pytest.mark.parametrize("name", ["cholesky", "eigh", "svd", "qr"])
-def test_dtypes(name, dtype):
-    with st.enable_x64():
-        a = drawn((300, 5, 5), dtype)
-        found = st.tree.leaves(st.jit(ROUTINES[name])(a))
-        for i in (0, 131, 299):
-            own = st.tree.leaves(st.jit(ROUTINES[name])(a[i : i + 1]))
-            for x, y in zip(found, own, strict=True):
-                np.testing.assert_array_equal(x[i], y[0])
+def check(rounds, programs, expected):
+    for _ in range(rounds):
+        outs = [program(x) for program in programs]
+        for out, right in zip(outs, expected):
+            for y, z in zip(out, right):
+                assert np.array_equal(y, z)
 
-
-def test_a_matrix_that_has_no_factor_is_nan_and_its_neighbours_are_not():
-    a = np.broadcast_to(np.eye(4, dtype=np.float32), (400, 4, 4)).copy()
-    a[[0, 77, 399], 2, 2] = -1
-    found = np.asarray(st.jit(linalg.cholesky)(a))
-    bad = np.isnan(found).any((1, 2))
-    assert np.flatnonzero(bad).tolist() == [0, 77, 399]
-    np.testing.assert_array_equal(found[~bad], a[~bad])
-
-
-def test_what_is_no_batch():
-    a = drawn((40, 40), "float32")
-    for name, function in ROUTINES.items():
-        for x, y in zip(
-            st.tree.leaves(st.jit(function)(a)),
-            st.tree.leaves(st.jit(function)(a[None])),
-            strict=True,
-        ):
-            np.testing.assert_allclose(x, y[0], rtol=1e-3, atol=1e-3, err_msg=name)
-
-
-def test_the_table_takes_capsules_of_xla_alone():
-    assert kernels.lapack({"a": 1, "b": None}) == {}
-    with pytest.raises(TypeError, match="expected a dictionary"):
-        kernels.lapack([1])
-
-
-WAITING = """
-import faulthandler
-faulthandler.dump_traceback_later(60, exit=True)
-import numpy as np, stretto as st, stretto.numpy as snp
-from stretto import nn
-rng = np.random.default_rng(0)
-x, y = rng.normal(size=(200, 8)).astype("f"), rng.integers(0, 5, 200)
-model = nn.Sequential(
-    nn.Linear(8, 16, key=st.random.key(0)), nn.Tanh(), nn.Linear(16, 5, key=st.random.key(1))
-)
-laplace = st.ensemble.fit_laplace(model, (x, y), structure="kron")
-run = st.jit(lambda laplace, x: snp.linalg.eigh(laplace.predict(x).covariance)[1])
-for n in (32, 256, 1000):
-    points = snp.asarray(rng.normal(size=(n, 8)).astype("f"))
-    for _ in range(8):
-        st.block_until_ready([run(laplace, points) for _ in range(4)])
+check(3, programs[:2] * 3, expected[:2] * 3)
+check(1, programs, expected)
+threads = [threading.Thread(target=check, args=(3, programs[:2], expected[:2])) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+many = [snp.linalg.cholesky(y + 20 * snp.eye(10)) for y in [x[0], x[1], x[2]] * 2]
+st.block_until_ready(many)
+print("done")
 """
 
 
-@pytest.mark.parametrize("time", range(5))
-def test_programs_in_flight_do_not_wait_for_each_other(time):
-    """One run in four waited for ever where jaxlib's routines were called as they are."""
-    subprocess.run([sys.executable, "-c", WAITING], check=True)
+@pytest.mark.parametrize(
+    ("extended", "native"),
+    [
+        pytest.param("1", "1", marks=with_extension),
+        pytest.param("1", "0", marks=with_extension),
+        ("0", "1"),
+    ],
+)
+def test_calls_beside_each_other_end(extended, native):
+    """On two cores each of XLA's threads waited in one of these calls for parts of it."""
+    environment = {**os.environ, "STRETTO_KERNELS": extended, "STRETTO_NATIVE": native}
+    run = subprocess.run(
+        [sys.executable, "-c", BESIDE_EACH_OTHER],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.stdout == "done\n", run.stderr
+
+
+def matrices(*shape, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        x = x + 1j * rng.standard_normal(shape)
+    return snp.array(x + 2 * shape[-1] * np.eye(*shape[-2:]), dtype)
+
+
+def symmetric(function):
+    return lambda x: function(x + snp.swapaxes(snp.conj(x), -1, -2))
+
+
+def with_diagonals(x):
+    d = x[..., 0, :]
+    return lax.linalg.tridiagonal_solve(0.1 * d, 2 + d * d, 0.1 * d, x)
+
+
+FUNCTIONS = {
+    "potrf": symmetric(snp.linalg.cholesky),
+    "syevd or heevd": symmetric(snp.linalg.eigh),
+    "gesdd": snp.linalg.svd,
+    "geqrf and orgqr": snp.linalg.qr,
+    "geqp3": lambda x: lax.linalg.qr(x, pivoting=True),
+    "getrf": lambda x: lax.linalg.lu(x)[0],
+    "getrf and trsm": lambda x: snp.linalg.solve(x, x[..., :2]),
+    "geev": lax.linalg.eig,
+    "gees": lax.linalg.schur,
+    "gehrd": lax.linalg.hessenberg,
+    "gtsv": with_diagonals,
+}
+
+
+@with_extension
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_matrix_of_a_batch_is_as_it_is_alone(name, dtype):
+    with st.config(enable_x64=True):
+        check_alone(st.jit(FUNCTIONS[name]), matrices(2, 65, 8, 8, dtype=dtype))
+
+
+def check_alone(function, x):
+    text = function.lower(x).as_text()
+    called = re.findall(r'call_target_name = "((?:lapack|tridiagonal)_\w+)"', text)
+    assert called and all([target.endswith("_ffi" + IN_PARTS) for target in called])
+    together = st.tree.leaves(function(x))
+    for index in [(0, 0), (0, 16), (0, 33), (1, 0), (1, 64)]:
+        for whole, alone in zip(together, st.tree.leaves(function(x[index])), strict=True):
+            np.testing.assert_array_equal(whole[index], alone)
+
+
+@with_extension
+def test_a_matrix_that_fails_is_nan_in_whichever_part():
+    x = np.broadcast_to(np.eye(6, dtype=np.float32), (500, 6, 6)).copy()
+    x[[0, 249, 499], 0, 0] = -1
+    nan = np.isnan(np.asarray(st.jit(snp.linalg.cholesky)(x))).any((1, 2))
+    assert np.flatnonzero(nan).tolist() == [0, 249, 499]
+
+
+@with_extension
+def test_empty_batches_and_batches_of_one():
+    factor = st.jit(snp.linalg.cholesky)
+    assert factor(snp.zeros((0, 3, 3))).shape == (0, 3, 3)
+    assert factor(snp.zeros((2, 0, 0))).shape == (2, 0, 0)
+    np.testing.assert_array_equal(factor(4 * snp.eye(200)[None]), 2 * np.eye(200)[None])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_without_the_extension_a_loop_takes_one_matrix_a_turn(name, monkeypatch):
+    function, x = FUNCTIONS[name], matrices(2, 3, 4, 4)
+    expected = st.tree.leaves(st.jit(function)(x))
+    monkeypatch.setattr(kernels, "extension", None)
+    monkeypatch.setattr(family, "extension", None)
+    again = st.jit(function)
+    text = again.lower(x).as_text()
+    assert "stablehlo.while" in text and IN_PARTS not in text
+    calls = [line for line in text.splitlines() if '"lapack_' in line]
+    assert calls and not any([re.search(r"tensor<\d+x\d+x\d+x?\w*f32>", line) for line in calls])
+    for got, right in zip(st.tree.leaves(again(x)), expected, strict=True):
+        np.testing.assert_array_equal(got, right)
+
+
+def test_without_the_extension_one_matrix_needs_no_loop(monkeypatch):
+    monkeypatch.setattr(kernels, "extension", None)
+    monkeypatch.setattr(family, "extension", None)
+    text = st.jit(symmetric(snp.linalg.cholesky)).lower(matrices(4, 4)).as_text()
+    assert '"lapack_spotrf_ffi"' in text and "stablehlo.while" not in text
+
+
+@with_extension
+def test_which_functions_are_called_in_parts(monkeypatch):
+    assert in_parts("lapack_spotrf_ffi") == "lapack_spotrf_ffi_in_parts"
+    assert in_parts("tridiagonal_solve_perturbed_ffi").endswith(IN_PARTS)
+    assert in_parts("stretto_product") == "stretto_product"
+    monkeypatch.setattr(kernels, "extension", None)
+    assert in_parts("lapack_spotrf_ffi") == "lapack_spotrf_ffi"
+
+
+@with_extension
+def test_every_routine_has_one_call_of_its_own():
+    clients.load_jaxlib()
+    functions = clients.importlib.import_module("jaxlib.cpu._lapack").registrations()
+    routines = [f for name, f in functions.items() if name.startswith(LAPACK)]
+    address = lambda capsule: re.search(r"0x\w+", repr(capsule))[0]
+    assert len(routines) > 50
+    for routine in routines:
+        assert "xla._CUSTOM_CALL_TARGET" in repr(extension.in_parts(routine))
+        assert address(extension.in_parts(routine)) != address(routine)
+    with pytest.raises(ValueError, match="PyCapsule_GetName"):
+        extension.in_parts(1)
+
+
+@with_extension
+def test_files_have_jaxlibs_names_and_run_in_parts():
+    x = snp.broadcast_to(4 * snp.eye(10), (2000, 10, 10))
+    file = st.export.stablehlo(snp.linalg.cholesky, x)
+    assert b"lapack_spotrf_ffi" in file.serialize() and IN_PARTS.encode() not in file.serialize()
+    again = StableHLO(from_bytes(file.serialize()), stablehlo_artifact.own_functions)
+    text = st.jit(again).lower(x).as_text()
+    assert "@lapack_spotrf_ffi_in_parts(" in text and "@lapack_spotrf_ffi(" not in text
+    np.testing.assert_array_equal(again(x), 2 * np.eye(10)[None].repeat(2000, 0))
+    written = st.export.stablehlo(again, x).serialize()
+    assert IN_PARTS.encode() not in written
+
+
+@pytest.mark.devices
+@with_extension
+def test_over_devices_each_calls_its_part_in_parts():
+    over = st.device_put(matrices(64, 8, 8), NamedSharding(mesh(x=4), P("x")))
+    factor = st.jit(symmetric(snp.linalg.cholesky))
+    assert f"_ffi{IN_PARTS}" in factor.lower(over).as_text()
+    np.testing.assert_array_equal(factor(over), factor(np.asarray(over)))
+    assert factor(over).sharding.spec == P("x", None, None)

@@ -1,24 +1,17 @@
-/* LAPACK's routines, batches of which wait for nobody.
+/* LAPACK for batches: jaxlib's functions, called so that none waits for a thread that may not come.
 
-A routine of jaxlib's, applied to each matrix of a batch, gives parts of the batch to the threads of
-XLA's pool, and waits for them. It may run on such a thread itself; where all of them run routines,
-each waits for parts that none is left to take, for ever. So XLA calls one of the functions below,
-which divides the batch by `stretto_parallel`, whose caller takes parts as well, and has each part
-done by jaxlib's routine in the thread that it is in. */
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
+They hand parts of a batch to XLA's pool and wait for all of them, by a thread that may be the pool's.
+Where each of its threads waits so, in calls that run beside each other, nobody is left for the parts.
+Here they hear of one thread, so that they do all in the thread that calls them; the parts are made in
+front of them, a call for each, and are shared as other kernels share theirs. */
 
 #include "kernels.h"
 
-enum { BUFFERS = 8, AXES = 8, PARTS_A_THREAD = 4 };
+#include <stdatomic.h>
+#include <string.h>
 
-typedef XLA_FFI_Error *Routine(XLA_FFI_CallFrame *frame);
-static Routine *routines[LAPACK_ROUTINES];
-
-/* What a routine is told of threads: that there is one, which does at once what it is given. */
+/* How many routines there may be, buffers of a call, axes of a matrix, and bytes of XLA's table. */
+enum { ROUTINES = 128, BUFFERS = 16, AXES = 2, TABLE = 1024 };
 
 static XLA_FFI_Error *one_thread(XLA_FFI_ThreadPool_NumThreads_Args *args)
 {
@@ -32,132 +25,138 @@ static XLA_FFI_Error *at_once(XLA_FFI_ThreadPool_Schedule_Args *args)
     return NULL;
 }
 
-static XLA_FFI_Api *alone; /* XLA's interface with these two; made by the first call, never freed */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static const XLA_FFI_Api *alone_of(const XLA_FFI_Api *api)
+static int64_t bytes_of(XLA_FFI_DataType type)
 {
-    pthread_mutex_lock(&lock);
-    if (!alone && (alone = malloc(api->struct_size))) {
-        memcpy(alone, api, api->struct_size);
-        alone->XLA_FFI_ThreadPool_NumThreads = one_thread;
-        alone->XLA_FFI_ThreadPool_Schedule = at_once;
-    }
-    pthread_mutex_unlock(&lock);
-    return alone;
-}
-
-static int64_t bytes_of(XLA_FFI_DataType dtype)
-{
-    switch (dtype) {
-    case XLA_FFI_DataType_PRED: case XLA_FFI_DataType_S8: case XLA_FFI_DataType_U8: return 1;
-    case XLA_FFI_DataType_S32: case XLA_FFI_DataType_U32: case XLA_FFI_DataType_F32: return 4;
+    switch (type) {
+    case XLA_FFI_DataType_S32: case XLA_FFI_DataType_F32: return 4;
     case XLA_FFI_DataType_S64: case XLA_FFI_DataType_F64: case XLA_FFI_DataType_C64: return 8;
     case XLA_FFI_DataType_C128: return 16;
     default: return 0;
     }
 }
 
-/* A batch of calls of one routine. */
+/* A call for a batch: buffers begin with the same `axes`, which count `batch` of what they hold. */
 typedef struct {
-    XLA_FFI_CallFrame *frame;
-    Routine *routine;
-    int64_t axes, count, parts; /* axes and matrices of the batch, and into how many parts it goes */
-    _Atomic(XLA_FFI_Error *) error;
+    XLA_FFI_Handler *routine;
+    const XLA_FFI_CallFrame *frame; /* whose table says that there is one thread */
+    const XLA_FFI_Api *api;         /* XLA's own table */
+    int64_t axes, batch, parts;
+    double work;                    /* of one, in multiply-adds, roughly */
+    _Atomic(XLA_FFI_Error *) failed;
 } Batch;
 
-/* Whether a buffer has the axes of the batch in front, so that it can be divided. */
-static int divides(const Batch *batch, const XLA_FFI_Buffer *first, const XLA_FFI_Buffer *buffer)
+/* The buffer of a number: an operand, or a result behind them. */
+static const XLA_FFI_Buffer *buffer_of(const XLA_FFI_CallFrame *frame, int64_t i)
 {
-    return buffer->rank >= batch->axes && buffer->rank - batch->axes < AXES && bytes_of(buffer->dtype)
-        && !memcmp(buffer->dims, first->dims, (size_t)batch->axes * sizeof *first->dims);
+    return i < frame->args.size ? frame->args.args[i] : frame->rets.rets[i - frame->args.size];
 }
 
-/* The buffer of some of the matrices. */
-static void cut(const Batch *batch, const XLA_FFI_Buffer *whole, int64_t first, int64_t count,
-                XLA_FFI_Buffer *part, int64_t *dims)
+/* Look at the buffers: whether they can be had in parts. */
+static int has_parts(Batch *b)
 {
-    int64_t each = bytes_of(whole->dtype), axis = 0;
-    *part = *whole;
-    part->rank = whole->rank - batch->axes + 1;
-    dims[axis++] = count;
-    for (int64_t i = batch->axes; i < whole->rank; i++)
-        each *= dims[axis++] = whole->dims[i];
-    part->dims = dims;
-    part->data = (char *)whole->data + first * each;
-}
-
-static void run_part(void *work, int64_t index)
-{
-    Batch *batch = work;
-    XLA_FFI_CallFrame frame = *batch->frame;
-    XLA_FFI_Buffer buffers[2 * BUFFERS];
-    int64_t dims[2 * BUFFERS][AXES];
-    void *given[2 * BUFFERS];
-    int64_t from = batch->count * index / batch->parts, to = batch->count * (index + 1) / batch->parts;
-    for (int64_t i = 0; i < frame.args.size + frame.rets.size; i++) {
-        int64_t of_rets = i - frame.args.size;
-        const XLA_FFI_Buffer *whole = of_rets < 0 ? frame.args.args[i] : frame.rets.rets[of_rets];
-        cut(batch, whole, from, to - from, buffers + i, dims[i]);
-        given[i] = buffers + i;
+    int64_t args = b->frame->args.size, count = args + b->frame->rets.size, most = 0;
+    if (count > BUFFERS || !args)
+        return 0;
+    for (int64_t i = 0; i < args; i++)
+        if (b->frame->args.types[i] != XLA_FFI_ArgType_BUFFER)
+            return 0;
+        else if (buffer_of(b->frame, i)->rank > most)
+            most = buffer_of(b->frame, i)->rank;
+    b->axes = most - AXES;
+    if (b->axes < 1)
+        return 0;
+    b->batch = 1;
+    b->work = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const XLA_FFI_Buffer *x = buffer_of(b->frame, i), *first = buffer_of(b->frame, 0);
+        if (x->rank < b->axes || x->rank > most || first->rank < b->axes || !bytes_of(x->dtype)
+            || memcmp(x->dims, first->dims, b->axes * sizeof *x->dims))
+            return 0;
+        if (i < args && x->rank == most) {
+            double rows = x->dims[most - 2], columns = x->dims[most - 1];
+            double work = rows * columns * (rows < columns ? rows : columns);
+            if (work > b->work)
+                b->work = work;
+        }
     }
-    frame.rets.rets = given + frame.args.size;
-    frame.args.args = given;
-    XLA_FFI_Error *none = NULL, *error = batch->routine(&frame);
-    if (error && !atomic_compare_exchange_strong(&batch->error, &none, error)) {
+    for (int64_t axis = 0; axis < b->axes; axis++)
+        b->batch *= buffer_of(b->frame, 0)->dims[axis];
+    return b->batch > 1;
+}
+
+static void one_part(void *work, int64_t index)
+{
+    Batch *b = work;
+    int64_t begin = b->batch * index / b->parts, end = b->batch * (index + 1) / b->parts;
+    int64_t args = b->frame->args.size, count = args + b->frame->rets.size;
+    XLA_FFI_Buffer parts[BUFFERS];
+    void *places[BUFFERS];
+    int64_t dims[BUFFERS][1 + AXES];
+    for (int64_t i = 0; i < count; i++) {
+        parts[i] = *buffer_of(b->frame, i);
+        int64_t each = bytes_of(parts[i].dtype);
+        parts[i].rank -= b->axes - 1;
+        dims[i][0] = end - begin;
+        for (int64_t axis = 1; axis < parts[i].rank; axis++)
+            each *= dims[i][axis] = parts[i].dims[b->axes + axis - 1];
+        parts[i].dims = dims[i];
+        parts[i].data = (char *)parts[i].data + begin * each;
+        places[i] = parts + i;
+    }
+    XLA_FFI_CallFrame frame = *b->frame;
+    frame.args.args = places;
+    frame.rets.rets = places + args;
+    XLA_FFI_Error *error = b->routine(&frame), *none = NULL;
+    if (error && !atomic_compare_exchange_strong(&b->failed, &none, error)) {
         XLA_FFI_Error_Destroy_Args gone = {
             .struct_size = XLA_FFI_Error_Destroy_Args_STRUCT_SIZE, .error = error};
-        frame.api->XLA_FFI_Error_Destroy(&gone);
+        b->api->XLA_FFI_Error_Destroy(&gone);
     }
 }
 
-static XLA_FFI_Error *call(XLA_FFI_CallFrame *frame, Routine *routine)
+static XLA_FFI_Error *in_parts(XLA_FFI_CallFrame *frame, XLA_FFI_Handler *routine)
 {
-    if (frame->extension_start || frame->stage != XLA_FFI_ExecutionStage_EXECUTE)
+    XLA_FFI_Extension_Base *extension = frame->extension_start;
+    if (extension && extension->type == XLA_FFI_Extension_Metadata)
         return routine(frame);
-    XLA_FFI_CallFrame own = *frame;
-    own.api = alone_of(frame->api);
-    if (!own.api)
-        return stretto_error(frame, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED, "no memory for a call of LAPACK");
-    Batch batch = {.frame = &own, .routine = routine, .count = 1, .parts = 1};
-    const XLA_FFI_Buffer *first =
-        own.args.size && own.args.types[0] == XLA_FFI_ArgType_BUFFER ? own.args.args[0] : NULL;
-    int whole = !first || first->rank < 3 || own.args.size > BUFFERS || own.rets.size > BUFFERS;
-    double work = 1.0;
-    if (!whole) {
-        batch.axes = first->rank - 2;
-        for (int64_t i = 0; i < batch.axes; i++)
-            batch.count *= first->dims[i];
-        for (int64_t i = 0; i < own.args.size; i++)
-            whole |= own.args.types[i] != XLA_FFI_ArgType_BUFFER || !divides(&batch, first, own.args.args[i]);
-        for (int64_t i = 0; i < own.rets.size; i++)
-            whole |= own.rets.types[i] != XLA_FFI_RetType_BUFFER || !divides(&batch, first, own.rets.rets[i]);
-        double m = (double)first->dims[batch.axes], n = (double)first->dims[batch.axes + 1];
-        work = 4.0 * (double)batch.count * m * n * (m < n ? m : n);
-    }
-    int64_t threads = whole ? 1 : stretto_threads_for(frame, work);
-    batch.parts = least(threads > 1 ? PARTS_A_THREAD * threads : 1, batch.count);
-    if (whole || batch.parts < 2) {
-        XLA_FFI_Error *error = routine(&own);
-        frame->future = own.future;
-        return error;
-    }
-    stretto_parallel(frame, threads, batch.parts, run_part, &batch);
-    return atomic_load(&batch.error);
+    union {
+        XLA_FFI_Api api;
+        char room[TABLE]; /* a later XLA's is longer */
+    } table;
+    size_t size = frame->api->struct_size;
+    memcpy(&table, frame->api, size < TABLE ? size : TABLE);
+    table.api.XLA_FFI_ThreadPool_NumThreads = one_thread;
+    table.api.XLA_FFI_ThreadPool_Schedule = at_once;
+    XLA_FFI_CallFrame alone = *frame;
+    alone.api = &table.api;
+    Batch b = {.routine = routine, .frame = &alone, .api = frame->api};
+    int64_t threads = has_parts(&b) ? stretto_threads_for(frame, b.batch * b.work) : 1;
+    if (threads == 1)
+        return routine(&alone);
+    b.parts = least(b.batch, 2 * threads);
+    stretto_parallel(frame, threads, b.parts, one_part, &b);
+    return b.failed;
 }
 
-/* XLA tells a function that it calls nothing of the name that it was called by: there is one for each
-routine. */
-#define ONE(n) static XLA_FFI_Error *call_##n(XLA_FFI_CallFrame *frame) { return call(frame, routines[n]); }
-#define TEN(DO, t) DO(t##0) DO(t##1) DO(t##2) DO(t##3) DO(t##4) DO(t##5) DO(t##6) DO(t##7) DO(t##8) DO(t##9)
-#define ALL(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) \
-    TEN(DO, 1) TEN(DO, 2) TEN(DO, 3) TEN(DO, 4) TEN(DO, 5) TEN(DO, 6) TEN(DO, 7)
-ALL(ONE)
-#define NAMED(n) call_##n,
-static Routine *const calls[LAPACK_ROUTINES] = {ALL(NAMED)};
+/* What XLA calls has nothing to know its routine by: so each has a function of its own. */
+static XLA_FFI_Handler *routines[ROUTINES];
 
-void *stretto_lapack(int index, void *routine)
+#define SIXTEEN(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7) \
+    X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
+#define ALL(X) SIXTEEN(X, 0x0) SIXTEEN(X, 0x1) SIXTEEN(X, 0x2) SIXTEEN(X, 0x3) \
+    SIXTEEN(X, 0x4) SIXTEEN(X, 0x5) SIXTEEN(X, 0x6) SIXTEEN(X, 0x7)
+#define CALL(n) static XLA_FFI_Error *call_##n(XLA_FFI_CallFrame *f) { return in_parts(f, routines[n]); }
+#define NAME(n) call_##n,
+ALL(CALL)
+static XLA_FFI_Handler *const calls[ROUTINES] = { ALL(NAME) };
+
+XLA_FFI_Handler *stretto_in_parts(XLA_FFI_Handler *routine)
 {
-    routines[index] = (Routine *)routine;
-    return (void *)calls[index];
+    for (int i = 0; i < ROUTINES; i++) {
+        if (!routines[i])
+            routines[i] = routine;
+        if (routines[i] == routine)
+            return calls[i];
+    }
+    return NULL;
 }

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 11
+#define REVISION 12
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -531,35 +531,24 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
     return table;
 }
 
-/* Given capsules by name; of what is a capsule and has room in the table, which is all there is. */
-static PyObject *lapack(PyObject *self, PyObject *given)
+static PyObject *in_parts(PyObject *self, PyObject *capsule)
 {
-    if (!PyDict_Check(given)) {
-        PyErr_SetString(PyExc_TypeError, "lapack: expected a dictionary of capsules");
+    const char *name = PyCapsule_GetName(capsule);
+    void *routine = PyErr_Occurred() ? NULL : PyCapsule_GetPointer(capsule, name);
+    if (!routine)
         return NULL;
-    }
-    static const char of_xla[] = "xla._CUSTOM_CALL_TARGET";
-    PyObject *table = PyDict_New(), *name, *function;
-    Py_ssize_t place = 0;
-    int index = 0;
-    while (table && PyDict_Next(given, &place, &name, &function)) {
-        if (index >= LAPACK_ROUTINES || !PyCapsule_IsValid(function, of_xla))
-            continue;
-        void *routine = PyCapsule_GetPointer(function, of_xla);
-        PyObject *capsule = PyCapsule_New(stretto_lapack(index++, routine), of_xla, NULL);
-        if (!capsule || PyDict_SetItem(table, name, capsule))
-            Py_CLEAR(table);
-        Py_XDECREF(capsule);
-    }
-    return table;
+    XLA_FFI_Handler *handler = stretto_in_parts((XLA_FFI_Handler *)routine);
+    if (!handler)
+        return PyErr_Format(PyExc_RuntimeError, "there are more routines of LAPACK than can be called in parts");
+    return PyCapsule_New((void *)handler, "xla._CUSTOM_CALL_TARGET", NULL);
 }
 
 static PyMethodDef methods[] = {
-    {"lapack", lapack, METH_O, "Return what XLA is to call in place of LAPACK's routines, by name."},
     {"use", use, METH_VARARGS, "Have the kernels of a level run from now on, by its name."},
     {"huge_pages", huge_pages, METH_O, "Say whether kernels advise huge pages, as they do at first."},
     {"levels", levels, METH_NOARGS, "Return the levels that this processor has, the best first."},
     {"handlers", handlers, METH_NOARGS, "Return what XLA calls, by name."},
+    {"in_parts", in_parts, METH_O, "Return what calls a routine of jaxlib's for LAPACK part by part."},
     {NULL, NULL, 0, NULL},
 };
 

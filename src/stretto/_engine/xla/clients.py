@@ -26,7 +26,7 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.machine import cores
 from stretto._engine.core.threads import in_child, lock
-from stretto._engine.kernels import kernels
+from stretto._engine.kernels import IN_PARTS, LAPACK, extension, kernels
 from stretto._engine.lowering.text import Facts
 from stretto._engine.xla import memory
 from stretto._engine.xla.options import (
@@ -40,9 +40,6 @@ from stretto._engine.xla.options import (
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
-
-_LAPACK = "lapack_", "tridiagonal_"
-"""The names of jaxlib's functions for LAPACK begin so."""
 
 _KERNELS = "stretto_"
 """The names of our own functions in C begin so."""
@@ -212,11 +209,12 @@ class Runtime:
     def provide(self, facts: Facts) -> None:
         """Register the functions that this program calls: SciPy's LAPACK, under jaxlib's names.
 
-        If another user of jaxlib has registered them as well, that changes nothing.
+        If another user of jaxlib has registered them as well, that changes nothing. Where the
+        extension is there, programs call them through it, under names of ours.
         """
         if any([name.startswith(_KERNELS) for name in facts.targets]):
             self._provide_kernels()
-        if not any([name.removeprefix(_KERNELS).startswith(_LAPACK) for name in facts.targets]):
+        if not any([name.startswith(LAPACK) for name in facts.targets]):
             return
         with _lock:
             if self._provided:
@@ -226,17 +224,17 @@ class Runtime:
             # imports the package, each would wait for the other, and one get a _DeadlockError.
             importlib.import_module("scipy.linalg")
             functions.initialize()
-            named = functions.registrations().items()
-            ours = {n: f for n, f in named if n.startswith(_LAPACK) and n.endswith("_ffi")}
-            for name, function in ours.items():
-                self.xla_client.register_custom_call_target(name, function, "cpu", 1)
-                self.jax.register_custom_call_as_batch_partitionable(name)
-            if kernels is not None and not Runtime._lapack_known:
-                for name, function in kernels.lapack(ours).items():
-                    name = f"{_KERNELS}{name}"
-                    self.xla_client.register_custom_call_target(name, function, "cpu", 1)
-                Runtime._lapack_known = True
+            for name, function in functions.registrations().items():
+                if name.startswith(LAPACK) and name.endswith("_ffi"):
+                    self._register(name, function)
+                    if extension is not None:
+                        self._register(name + IN_PARTS, extension.in_parts(function))
             self._provided = True
+
+    def _register(self, name: str, function: Any) -> None:
+        """Register a function that is called part by part where a batch is split over devices."""
+        self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+        self.jax.register_custom_call_as_batch_partitionable(name)
 
     def _provide_kernels(self) -> None:
         """Register our kernels."""
@@ -246,7 +244,7 @@ class Runtime:
                     self.xla_client.register_custom_call_target(name, function, "cpu", 1)
                 Runtime._kernels_known = True
 
-    _kernels_known = _lapack_known = False
+    _kernels_known = False
 
     def parse(self, text: str) -> Any:
         """Return the MLIR module for StableHLO text.
