@@ -60,6 +60,26 @@ def roots_of(curvature: Curvature, out: Array, batch: Batch) -> Array:
     return vmap(one)(out, batch.y, batch.numbers, batch.here)
 
 
+def knows_split(curvature: Curvature) -> bool:
+    """Say whether the matrix of the outputs is known as diagonal and factor, without its root."""
+    return curvature.kind in ("ggn", "exact") and curvature.likelihood.diagonal_and_factor is not None
+
+
+def splits_of(curvature: Curvature, out: Array, batch: Batch) -> tuple[Array, Array | None]:
+    """Return diagonals (examples, outputs) and factors (examples, outputs, k); 0 for padding."""
+    of = curvature.likelihood.diagonal_and_factor
+    assert of is not None
+
+    def one(f: Array, y: Tree, here: Array) -> tuple[Array, Array | None]:
+        diagonal, factor = of(f, y)
+        diagonal = snp.where(here, diagonal, 0).reshape(-1)
+        if factor is None:
+            return diagonal, None
+        return diagonal, snp.where(here, factor, 0).reshape(-1, factor.shape[-1])
+
+    return vmap(one)(out, batch.y, batch.here)
+
+
 class Batch(NamedTuple):
     """Some examples."""
 

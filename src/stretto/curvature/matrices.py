@@ -154,7 +154,7 @@ def diagonal(curvature: Curvature) -> dict[str, Array]:
     """
     names = curvature.names
     plan = Plan(curvature, once=True)
-    plan.need_room("Curvature.diagonal")
+    plan.need_room("Curvature.diagonal", plan.elements)
     layouts = plan.layouts
 
     def one(batch: Batch) -> dict[str, Array]:

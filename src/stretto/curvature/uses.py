@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import vjp
@@ -371,7 +371,8 @@ def run(
         program: the program, or one that an equation of it holds.
         args: its arguments.
         uses: by path, the uses of one equation, with their numbers.
-        taps: by the number of the use; those in loops have the axis of steps in front.
+        taps: by the number of the use, for as many as are wanted; those in loops have the axis of
+            steps in front.
         path: where the program is.
     """
     known: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
@@ -388,12 +389,12 @@ def run(
         if here in uses:
             out = op(*values)
             for n, use in uses[here]:
-                out = out + taps[n]
+                out = out + taps[n] if n in taps else out
                 if use.a_axes is not None:
                     seen[n] = _other_operand(op, use.operand, values)
             outs = [out]
         elif below and isinstance(op, Scan):
-            outs, inner = _run_loop(op, values, uses, {n: taps[n] for n in below}, here)
+            outs, inner = _run_loop(op, values, uses, {n: taps[n] for n in below & {*taps}}, here)
             seen.update(inner)
         elif below:
             held: Any = op
@@ -447,27 +448,50 @@ def _other_operand(op: Any, operand: int, values: Sequence[Any]) -> Any:
     return values[1 - operand]
 
 
-def arranged(x: Any, axes: Sequence[Axis], role: str) -> Any:
-    """Return an array as (shared, positions, elements), elements of this role in rows' order.
+class Arrangement(NamedTuple):
+    """How an array becomes (groups, positions, elements): equal ones give the same numbers."""
+
+    parts: tuple[int, ...]
+    """The sizes of what its axes are made of."""
+    backwards: tuple[int, ...]
+    """Which of them run backwards."""
+    order: tuple[int, ...]
+    """Their order: of groups, of positions, of elements, and of what is summed."""
+    sizes: tuple[int, ...]
+    """How many there are of each of the four."""
+
+
+def arrangement(shape: Sequence[int], axes: Sequence[Axis], role: str) -> Arrangement:
+    """Return how an array of this shape is arranged; its axes in front of ``axes`` are positions.
 
     Args:
-        x: (..., *axes), with as many axes in front as it has more, which are positions.
+        shape: (..., *axes).
         axes: what the axes are.
-        role: ``"out"`` or ``"in"``.
+        role: ``"out"`` or ``"in"``: which elements are the last axis, in the order of rows.
     """
-    front = x.ndim - len(axes)
-    parts: list[tuple[str, int, int]] = [("position", 0, n) for n in x.shape[:front]]
-    for n, axis in zip(x.shape[front:], axes, strict=True):
+    front = len(shape) - len(axes)
+    parts: list[tuple[str, int, int]] = [("position", 0, n) for n in shape[:front]]
+    for n, axis in zip(shape[front:], axes, strict=True):
         parts.extend(axis or [("position", 0, n)])
-    x = snp.reshape(x, [n for _, _, n in parts])
-    backwards = [i for i, (_, stride, _) in enumerate(parts) if stride < 0]
-    x = snp.flip(x, backwards) if backwards else x
 
     def places(*wanted: str) -> list[int]:
         found = [i for i, (r, _, _) in enumerate(parts) if r in wanted]
         return sorted(found, key=lambda i: -abs(parts[i][1]))
 
     groups = [places("shared"), places("position", "repeated"), places(role), places("summed")]
-    sizes = [math.prod([parts[i][2] for i in group]) for group in groups]
-    whole = snp.transpose(x, [i for group in groups for i in group]).reshape(sizes)
-    return whole.sum(axis=-1)
+    return Arrangement(
+        tuple([n for _, _, n in parts]),
+        tuple([i for i, (_, stride, _) in enumerate(parts) if stride < 0]),
+        tuple([i for group in groups for i in group]),
+        tuple([math.prod([parts[i][2] for i in group]) for group in groups]),
+    )
+
+
+def arranged(x: Any, axes: Sequence[Axis], role: str) -> Any:
+    """Return an array as (groups, positions, elements); see ``arrangement``."""
+    how = arrangement(x.shape, axes, role)
+    x = snp.reshape(x, how.parts)
+    x = snp.flip(x, how.backwards) if how.backwards else x
+    x = snp.transpose(x, how.order)
+    *sizes, summed = how.sizes
+    return x.reshape(sizes) if summed == 1 else x.reshape(how.sizes).sum(axis=-1)
