@@ -31,7 +31,7 @@ from stretto.curvature.batches import (
 )
 from stretto.curvature.matrices import multiply
 from stretto.curvature.plan import Layout, Plan
-from stretto.curvature.uses import arranged, arrangement
+from stretto.curvature.uses import arranged, arrangement, squared
 
 if TYPE_CHECKING:
     from stretto.curvature.curvature import Curvature
@@ -322,7 +322,7 @@ class _Squares:
             if use.a_axes is not None:
                 other = plan.same_other[n]
                 a.setdefault((other, plan.axes_of_a(n)), []).append(n)
-        self.of_g, self.of_a = list(g.values()), list(a.values())
+        self.of_g, self.of_a = list(g.values()), a
 
     def __call__(self, batch: Batch) -> tuple[list[Array], list[Array], list[Array]]:
         """Return the squares of g, of gradients that are exact, and of a: (groups, n, n) each."""
@@ -331,11 +331,11 @@ class _Squares:
         def of_columns(taps: Tree, exact: Tree) -> Tree:
             own = {k: uses[0] for k, uses in enumerate(self.of_g) if plan.same[uses[0]] in taps}
             squares = {
-                k: _square(arranged(taps[plan.same[n]], plan.axes_of_g(n), "out"))
+                k: squared(taps[plan.same[n]], plan.axes_of_g(n), "out")
                 for k, n in own.items()
             }
-            rows = {i: g.reshape(1, g.shape[0] * g.shape[1], -1) for i, g in exact.items()}
-            return squares, {i: _square(g) for i, g in rows.items()}
+            rows = {i: g.reshape(g.shape[0] * g.shape[1], -1) for i, g in exact.items()}
+            return squares, {i: (g.T @ g)[None] for i, g in rows.items()}
 
         sums, seen, out = plan.sum_over_columns(self.curvature, batch, of_columns)
         squares, exact = sums or ({}, {})
@@ -348,7 +348,7 @@ class _Squares:
         return (
             [every[k] for k in range(len(self.of_g))],
             [exact[i] for i in plan.uses.unknown],
-            [_square(plan.other(uses[0], seen)) for uses in self.of_a],
+            [squared(seen[uses[0]], axes, "in") for (_, axes), uses in self.of_a.items()],
         )
 
     def of_weight(self, weight: int, sums: Tree) -> tuple[Array, Array | None]:
@@ -368,7 +368,7 @@ class _Squares:
 
         B = total(self.of_g, squares)
         assert B is not None
-        return B, total(self.of_a, others)
+        return B, total(list(self.of_a.values()), others)
 
 
 def _square_at_outputs(
@@ -379,19 +379,11 @@ def _square_at_outputs(
     if not knows_split(curvature):
         roots = roots_of(curvature, out, batch).astype(out.dtype)
         columns = snp.moveaxis(roots, -1, 0).reshape((-1, len(out), *shape))
-        return _square(arranged(columns, axes, "out"))
+        return squared(columns, axes, "out")
     diagonal, factor = splits_of(curvature, out, batch)
     diagonal = arranged(diagonal.reshape((len(out), *shape)), axes, "out").sum(axis=1)
     eye = snp.eye(diagonal.shape[-1], dtype=bool)
     if factor is None:
         return snp.where(eye, diagonal[..., None], 0)
     columns = snp.moveaxis(factor, -1, 0).reshape((-1, len(out), *shape))
-    return snp.where(eye, diagonal[..., None], -_square(arranged(columns, axes, "out")))
-
-
-def _square(x: Array) -> Array:
-    """Return the sums of x xᵀ over positions: (groups, n, n) of (groups, positions, n)."""
-    x = x.astype(snp.promote_types(x.dtype, np.float32))
-    if len(x) == 1:
-        return (x[0].T @ x[0])[None]  # which is computed above the diagonal alone
-    return snp.swapaxes(x, 1, 2) @ x
+    return snp.where(eye, diagonal[..., None], -squared(columns, axes, "out"))

@@ -13,9 +13,10 @@ from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.graph import eval_shape, record_call
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
-from stretto._engine.core.program import Var
+from stretto._engine.core.program import Program, Var
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.typing import Array, Tree
+from stretto._engine.higher_order.family import Call
 from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.layout import Reshape
 from stretto.curvature.batches import Batch, dtype_of, need_room, outputs_of, roots_of
@@ -129,20 +130,12 @@ class Plan:
 
         out = eval_shape(lambda c: self.run(c, {}, {}, first)[0], curvature)
         program, _, _ = record_call(back, (curvature, snp.zeros(out.shape, out.dtype)), {})
-        made = {v: e for e in program.equations for v in e.outputs}
-
-        def source(v: Any) -> Any:
-            """Return what is reshaped to a value."""
-            while isinstance(v, Var) and v in made and isinstance(made[v].primitive, Reshape):
-                (v,) = made[v].inputs
-            return v
-
         count = len(self.listed)
         taps, seen = program.outputs[:count], program.outputs[count:]
         others = [n for n, use in enumerate(self.listed) if use.a_axes is not None]
         self.same = _firsts(taps)
         self.same_other = {n: others[m] for n, m in zip(others, _firsts(seen), strict=True)}
-        self.at_outputs = {n for n in range(count) if source(taps[n]) is program.inputs[-1]}
+        self.at_outputs = {n for n in range(count) if _reshaped_from(program, taps[n]) is program.inputs[-1]}
         self.seen = sum(math.prod(v.type.shape) for v in seen)
 
     def _layout(self, uses: list[Use] | None, x: Array) -> Layout:
@@ -271,3 +264,22 @@ class Plan:
 def _firsts(values: Sequence[Any]) -> list[int]:
     """Return for each value the number of the first that is the same one."""
     return [next(m for m, other in enumerate(values) if other is v) for v in values]
+
+
+def _reshaped_from(program: Program, value: Any) -> Any:
+    """Return the value of a program that is reshaped to this one, through calls, or is it."""
+    made = {v: e for e in program.equations for v in e.outputs}
+    while isinstance(value, Var) and value in made:
+        e = made[value]
+        op: Any = e.primitive
+        inner = op.inlined() if isinstance(op, Call) else None
+        if inner is not None:
+            end = _reshaped_from(inner, inner.outputs[e.outputs.index(value)])
+            if end not in inner.inputs:
+                return value
+            value = e.inputs[inner.inputs.index(end)]
+        elif isinstance(op, Reshape):
+            (value,) = e.inputs
+        else:
+            return value
+    return value
