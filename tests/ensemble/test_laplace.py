@@ -397,7 +397,21 @@ def test_ten_thousand_classes_are_said_in_gigabytes():
         st.config(memory_budget=500_000_000),
         pytest.raises(MemoryError, match=r"Hessian of 10,000 outputs.* takes 0.8 GB"),
     ):
-        fit_laplace(layer, (x, y), structure="kron")
+        fit_laplace(nn.Sequential(nn.Linear(64, 2), layer), (x, y), structure="kron")
+
+
+def test_factors_of_a_last_layer_take_no_roots():
+    x, y = snp.ones((3, 2)), snp.zeros(3, np.int32)
+    model = perceptron(0, outputs=300, width=3)
+    with st.config(memory_budget=1_200_000):  # less than twice the root of one example
+        laplace = fit_laplace(model, (x, y), structure="kron", weights="last")
+        with pytest.raises(MemoryError, match=r"300 outputs.* take weights='last'"):
+            fit_laplace(model, (x, y), structure="kron")
+    p = np.asarray(nn.functional.softmax(model(x), -1))
+    values = [np.asarray(b.left_values)[0] for b in laplace._posterior.precision.blocks.values()]
+    hessian = 3 * (np.diag(p[0]) - np.outer(p[0], p[0]))
+    for found in values:
+        close(found, np.linalg.eigvalsh(hessian), atol=1e-14)
 
 
 def test_a_root_of_few_columns_for_many_classes():

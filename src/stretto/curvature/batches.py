@@ -62,7 +62,9 @@ def roots_of(curvature: Curvature, out: Array, batch: Batch) -> Array:
 
 def knows_split(curvature: Curvature) -> bool:
     """Say whether the matrix of the outputs is known as diagonal and factor, without its root."""
-    return curvature.kind in ("ggn", "exact") and curvature.likelihood.diagonal_and_factor is not None
+    return (
+        curvature.kind in ("ggn", "exact") and curvature.likelihood.diagonal_and_factor is not None
+    )
 
 
 def splits_of(curvature: Curvature, out: Array, batch: Batch) -> tuple[Array, Array | None]:
@@ -124,14 +126,18 @@ def batch_of(curvature: Curvature, each: int) -> int:
     return max(1, min(most, _ELEMENTS // max(each, 1)))
 
 
-def need_room(caller: str, elements: int, dtype: DTypeLike, what: str) -> None:
+_SMALLER = (
+    "choose fewer weights=, or a smaller structure, such as .kron(), .diagonal() or .low_rank()"
+)
+
+
+def need_room(caller: str, elements: int, dtype: DTypeLike, what: str, way: str = _SMALLER) -> None:
     """Raise ``MemoryError`` where so many numbers do not fit, before they are made."""
     needed, most = elements * np.dtype(dtype).itemsize, budget()
     if needed > most:
         raise MemoryError(
             f"{caller}: {what} takes {needed / 1e9:,.1f} GB, and {most / 1e9:,.1f} GB may be used "
-            f"(config.memory_budget, or half of the free memory): choose fewer weights=, or a "
-            f"smaller structure, such as .kron(), .diagonal() or .low_rank()"
+            f"(config.memory_budget, or half of the free memory): {way}"
         )
 
 

@@ -9,14 +9,14 @@ a = 1. A weight that meets anything else, as the scale of a norm, has its exact 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
 from stretto.curvature.batches import (
@@ -39,6 +39,14 @@ if TYPE_CHECKING:
 __all__ = ["Factors", "Kron", "KronEigen"]
 
 V = TypeVar("V", bound=Any)
+
+_MANY = 1e14
+"""The operations of passes back through a model from which ``kron`` says how long they take."""
+
+_FEWER = (
+    "the factors of a last layer, weights='last', take no passes, and those of "
+    "fisher(kind='monte_carlo') or of a Likelihood whose root has few columns take few"
+)
 
 _LARGEST_EXACT = 4096
 """How many numbers a matrix may have to get an exact block where it has no factors."""
@@ -277,8 +285,9 @@ def kron_of(curvature: Curvature) -> Kron:
     layouts = plan.layouts
     for i, n in enumerate(names):
         _refuse(n, layouts[i], plan.uses.unknown.get(i), dtype_of(curvature))
-    each = plan.given + plan.seen + plan.rank * plan.outputs
-    plan.need_room("Curvature.kron", each)
+    each = plan.elements_by_columns
+    plan.need_room("Curvature.kron", each, _FEWER)
+    _warn_of_passes(plan, curvature)
     squares = _Squares(plan, curvature)
     sums = sum_over_batches(curvature, batch_of(curvature, each), squares)
     factors = {}
@@ -290,6 +299,25 @@ def kron_of(curvature: Curvature) -> Kron:
             B, A = B[0], A[0]
         factors[n] = Factors(B, A, layouts[i], terms)
     return Kron(factors, names)
+
+
+def needs_roots(curvature: Curvature) -> bool:
+    """Say whether its Kronecker factors take the root of each example."""
+    return Plan(curvature).needs_roots
+
+
+def _warn_of_passes(plan: Plan, curvature: Curvature) -> None:
+    """Say so where the passes back through the model take long."""
+    passes = curvature.examples * plan.rank
+    operations = passes * plan.work
+    if operations < _MANY:
+        return
+    warnings.warn(
+        f"Curvature.kron: {curvature.examples:,} examples with roots of {plan.rank:,} columns, for "
+        f"{plan.outputs:,} outputs, take {passes:,} passes back through the model, some "
+        f"{operations:.0e} operations: {operations / 3.6e14:,.1f} hours at 1e11 a second; {_FEWER}",
+        stacklevel=user_stack_level(),
+    )
 
 
 def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> None:
@@ -304,7 +332,8 @@ def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> Non
         )
     groups, outs, ins = (layout.size(role) for role in ("shared", "out", "in"))
     what = f"the factors of {name}, {groups} of {outs:,} × {outs:,} and {ins:,} × {ins:,},"
-    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what)
+    way = "choose fewer weights=, or a smaller structure, such as .diagonal() or .low_rank()"
+    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what, way)
 
 
 class _Squares:
@@ -331,8 +360,7 @@ class _Squares:
         def of_columns(taps: Tree, exact: Tree) -> Tree:
             own = {k: uses[0] for k, uses in enumerate(self.of_g) if plan.same[uses[0]] in taps}
             squares = {
-                k: squared(taps[plan.same[n]], plan.axes_of_g(n), "out")
-                for k, n in own.items()
+                k: squared(taps[plan.same[n]], plan.axes_of_g(n), "out") for k, n in own.items()
             }
             rows = {i: g.reshape(g.shape[0] * g.shape[1], -1) for i, g in exact.items()}
             return squares, {i: (g.T @ g)[None] for i, g in rows.items()}

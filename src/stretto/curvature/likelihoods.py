@@ -67,7 +67,8 @@ def likelihood_of(likelihood: LikelihoodLike) -> Likelihood:
 
     - ``"categorical"``: logits (classes, ...), the class axis first as ``cross_entropy`` of one
       example takes it, and integers of that shape without it; one that is no class is an error, or
-      a loss of NaN where it is traced. The root is diag(√p) − p√pᵀ.
+      a loss of NaN where it is traced. The root is Cholesky's of diag(p) − ppᵀ, of a column less
+      than there are classes (Tanabe and Sagae, 1992).
     - ``"bernoulli"``: one logit for each target, which is 0 or 1. The root is diag(√(p(1 − p))).
     - ``"gaussian"``: means, and targets of the same shape; variance 1. The root is the identity.
     - ``"heteroscedastic"``: (..., 2), means and logarithms of variances, and targets (...). The
@@ -175,10 +176,18 @@ def _categorical_root(f: Array, y: object) -> Array:
             'logit an example the likelihood is "bernoulli"'
         )
     p = softmax(f.reshape(f.shape[0], -1), 0)
-    root = snp.sqrt(p)
-    # S = diag(√p) − p √pᵀ, and S Sᵀ = diag(p) − p pᵀ
-    whole = snp.eye(len(p), dtype=p.dtype)[..., None] * root - p[:, None] * root
-    return _block_diagonal(whole, f.shape)
+    # Cholesky's root of diag(p) − p pᵀ, which has a column less than there are classes: with q_k
+    # the sum of p behind k, √(p_k q_k / q_{k−1}) at k and −p_i √(p_k / (q_{k−1} q_k)) below.
+    here = snp.cumsum(p[::-1], 0)[::-1]
+    behind = snp.concatenate([here[1:], snp.zeros_like(p[:1])], 0)
+    some = behind > 0  # otherwise nothing is left of p either
+    safe = snp.where(some, behind, 1)
+    scale = snp.where(some, snp.sqrt(p / (here * safe)), 0)
+    n, rank = len(p), max(len(p) - 1, 1)
+    below = snp.tril(snp.ones((n, rank), bool), -1)[..., None]
+    whole = snp.where(below, -p[:, None] * scale[:rank], 0)
+    own = snp.eye(n, rank, dtype=bool)[..., None]
+    return _block_diagonal(snp.where(own, (behind * scale)[:rank], whole), f.shape)
 
 
 def _categorical_split(f: Array, y: object) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from stretto._engine.core.typing import Array, Tree
 from stretto._engine.higher_order.family import Call
 from stretto._engine.higher_order.scan import scan
 from stretto._engine.ops.layout import Reshape
-from stretto.curvature.batches import Batch, dtype_of, need_room, outputs_of, roots_of
+from stretto.curvature.batches import Batch, dtype_of, knows_split, need_room, outputs_of, roots_of
 from stretto.curvature.uses import Axis, Use, arranged, run, uses_of
 
 if TYPE_CHECKING:
@@ -101,17 +101,39 @@ class Plan:
         # Of one cotangent of an example.
         self.given = sum(exact) + sum(math.prod(self.listed[n].tap_shape) for n in self.own)
         self.all_given = sum(exact) + sum(math.prod(u.tap_shape) for u in self.listed)
-        self.outputs = out.size
+        self.outputs, self.knows_split = out.size, knows_split(curvature)
 
     @property
     def elements(self) -> int:
         """How many numbers an example takes where all its cotangents are there at once."""
         return self.rank * (self.all_given + self.outputs) + self.seen
 
-    def need_room(self, caller: str, elements: int) -> None:
+    @property
+    def needs_passes(self) -> bool:
+        """Whether columns of roots are pulled back through the model."""
+        return bool(self.own or self.uses.unknown)
+
+    @property
+    def needs_roots(self) -> bool:
+        """Whether factors take roots: not those of a last layer, if its Λ is known without."""
+        return self.needs_passes or not self.knows_split
+
+    @property
+    def elements_by_columns(self) -> int:
+        """How many numbers an example takes where its cotangents are there column by column."""
+        return self.given + self.seen + self.outputs * (self.rank if self.needs_roots else 2)
+
+    @property
+    def work(self) -> int:
+        """How many operations it takes to pull a column of an example's root back, about."""
+        uses = [use for use in self.listed if use.a_axes is not None]
+        sizes = [math.prod(self.layouts[use.weight].shape) * use.positions for use in uses]
+        return 2 * sum(sizes) if self.needs_passes else 0
+
+    def need_room(self, caller: str, elements: int, *way: str) -> None:
         """Raise ``MemoryError`` where what one example needs does not fit."""
         what = f"{self.rank:,} cotangents, one for each column of an example's root,"
-        need_room(caller, elements, self.dtype, what)
+        need_room(caller, elements, self.dtype, what, *way)
 
     def _follow(self, curvature: Curvature) -> None:
         """Follow a cotangent of the outputs back to the taps, in the traced derivative.
@@ -120,22 +142,23 @@ class Plan:
         have; ``same_other`` the first with the same other operand; and ``at_outputs`` are those
         whose cotangent is that of the outputs, of a last layer.
         """
-        first = tree.map(lambda a: a[:1], curvature.x)
+        first = lambda c: tree.map(lambda a: a[:1], c.x)
 
         def back(curvature: Curvature, cotangent: Array) -> Any:
-            run = lambda taps: self.run(curvature, taps, {}, first)
+            run = lambda taps: self.run(curvature, taps, {}, first(curvature))
             _, pull, seen = vjp(run, self._taps(range(len(self.listed))), has_aux=True)
             (taps,) = pull(cotangent)
             return [taps[n] for n in range(len(self.listed))], [seen[n] for n in sorted(seen)]
 
-        out = eval_shape(lambda c: self.run(c, {}, {}, first)[0], curvature)
+        out = eval_shape(lambda c: self.run(c, {}, {}, first(c))[0], curvature)
         program, _, _ = record_call(back, (curvature, snp.zeros(out.shape, out.dtype)), {})
+        cotangent = program.inputs[len(tree.leaves(curvature))]
         count = len(self.listed)
         taps, seen = program.outputs[:count], program.outputs[count:]
         others = [n for n, use in enumerate(self.listed) if use.a_axes is not None]
         self.same = _firsts(taps)
         self.same_other = {n: others[m] for n, m in zip(others, _firsts(seen), strict=True)}
-        self.at_outputs = {n for n in range(count) if _reshaped_from(program, taps[n]) is program.inputs[-1]}
+        self.at_outputs = {n for n in range(count) if _reshaped_from(program, taps[n]) is cotangent}
         self.seen = sum(math.prod(v.type.shape) for v in seen)
 
     def _layout(self, uses: list[Use] | None, x: Array) -> Layout:
