@@ -13,12 +13,12 @@ from stretto._engine.api.autodiff.derivatives import vjp
 from stretto._engine.api.graph import eval_shape, record_call
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core import tree
-from stretto._engine.core.program import Program, Var
+from stretto._engine.core.program import Equation, Program, Var
 from stretto._engine.core.rewriting import live
 from stretto._engine.core.typing import Array, Tree
 from stretto._engine.higher_order.family import Call
 from stretto._engine.higher_order.scan import scan
-from stretto._engine.ops.layout import Reshape
+from stretto._engine.ops.layout import Reshape, Transpose
 from stretto.curvature.batches import Batch, dtype_of, knows_split, need_room, outputs_of, roots_of
 from stretto.curvature.uses import Axis, Use, arranged, run, uses_of
 
@@ -117,6 +117,16 @@ class Plan:
     def needs_roots(self) -> bool:
         """Whether factors take roots: not those of a last layer, if its Λ is known without."""
         return self.needs_passes or not self.knows_split
+
+    @property
+    def is_last_layer(self) -> bool:
+        """Whether all weights are of one product with the outputs as result, and what is added."""
+        uses = self.uses.found.values()
+        return (
+            not self.needs_passes
+            and all([len(own) == 1 and own[0].terms == 1 for own in uses])
+            and not any([layout.grouped for layout in self.layouts])
+        )
 
     @property
     def elements_by_columns(self) -> int:
@@ -289,6 +299,12 @@ def _firsts(values: Sequence[Any]) -> list[int]:
     return [next(m for m, other in enumerate(values) if other is v) for v in values]
 
 
+def _keeps_order(op: Transpose, e: Equation) -> bool:
+    """Say whether a transpose moves no axes but those of size 1."""
+    moved = [i for i in op.permutation if e.inputs[0].type.shape[i] > 1]
+    return moved == sorted(moved)
+
+
 def _reshaped_from(program: Program, value: Any) -> Any:
     """Return the value of a program that is reshaped to this one, through calls, or is it."""
     made = {v: e for e in program.equations for v in e.outputs}
@@ -301,7 +317,7 @@ def _reshaped_from(program: Program, value: Any) -> Any:
             if end not in inner.inputs:
                 return value
             value = e.inputs[inner.inputs.index(end)]
-        elif isinstance(op, Reshape):
+        elif isinstance(op, Reshape) or (isinstance(op, Transpose) and _keeps_order(op, e)):
             (value,) = e.inputs
         else:
             return value
