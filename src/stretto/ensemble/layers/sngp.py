@@ -25,8 +25,8 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto._engine.higher_order.stop_gradient import stop_gradient
-from stretto.ensemble.bayesian_regression import MeanVariance
 from stretto.ensemble.ensemble import Ensemble
+from stretto.ensemble.gaussian import Gaussian
 from stretto.func import functional_call, vjp
 from stretto.nn import init
 from stretto.nn.convolution import Conv1d, Conv2d, Conv3d
@@ -205,17 +205,17 @@ class RandomFeatureGaussianProcess(Module):
         waves = linear(x / self.length_scale, self.random_weight, self.random_phase)
         return math.sqrt(2 / self.num_features) * snp.cos(waves)
 
-    def distribution(self, input: ArrayLike) -> MeanVariance:
+    def distribution(self, input: ArrayLike) -> Gaussian:
         """Return means and variances of the outputs.
 
         Args:
             input: (..., in_features).
 
         Returns:
-            ``MeanVariance``, each (..., out_features).
+            A distribution for each number: mean and variance are (..., out_features).
         """
         features = self.features(input)
-        return MeanVariance(linear(features, self.weight), self._variance(features))
+        return Gaussian(linear(features, self.weight), self._variance(features))
 
     def forward(self, input: ArrayLike) -> Array:
         """Map the input; in train mode with ``momentum`` the precision approaches the batch's.
