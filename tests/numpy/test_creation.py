@@ -223,12 +223,12 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
 def test_arrays_while_another_thread_is_loading_masked_ones(monkeypatch):
     monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))  # just begun
     np.testing.assert_array_equal(snp.asarray(np.ones(2)) + 1, [2, 2])
 
 
+@pytest.mark.parametrize("door", DOORS)
 def test_masked_arrays_are_refused(door):
     with pytest.raises(TypeError, match=r"NumPy masked array, .*: pass .*\.filled\(value\)"):
         DOORS[door](MASKED)

@@ -28,7 +28,8 @@ class Gaussian:
     """Normal distributions: one, or many along leading axes.
 
     An event is what one distribution is over. Its axes are the last of ``mean``, and stand twice at
-    the end of ``covariance``.
+    the end of ``covariance``; there are none where each number has a distribution of its own, and
+    ``covariance`` is its variance.
 
     >>> import stretto.numpy as snp
     >>> one = Gaussian(snp.array([1.0, 2.0]), snp.array([[4.0, 1.0], [1.0, 9.0]]))

@@ -421,29 +421,33 @@ class Laplace:
         by: Literal["evidence", "validation"] = "evidence",
         per: Literal["all", "layer"] = "all",
         *,
+        noise: bool = False,
         data: Tree = None,
         key: Key | None = None,
         samples: int = 100,
     ) -> Laplace:
-        """Return the posterior with the prior that explains the data best.
+        """Return the posterior with the prior, and the noise, that explain the data best.
 
-        By the evidence it is found by Newton's method, which is sure to find it: the evidence is
-        concave in log δ. The weights stay those of the old prior: train again with the new one
-        where it is far from it, or go on from the prior that ``implied_prior_precision`` shows.
+        By the evidence they are found by Newton's method, which is sure to find them: the evidence
+        is concave in log δ and log σ together. The weights stay those of the old prior and noise:
+        train again with the new ones where they are far from them, or go on from the prior that
+        ``implied_prior_precision`` shows.
 
         Args:
             by: ``"evidence"``, or ``"validation"``: the greatest mean log density of held-out
                 targets, of 41 values from 1e-4 to 1e4.
             per: one δ for ``"all"`` weights, or for each ``"layer"``: each weight and each bias.
+            noise: find σ of a Gaussian's targets, too, by the evidence.
             data: (x, y), held out, for ``"validation"``.
             key: that of the draws of ``"validation"``, for all likelihoods but the Gaussian.
             samples: how many draws.
 
         Returns:
-            A new posterior; of an ensemble each member has its own prior.
+            A new posterior; of an ensemble each member has its own prior and noise.
 
         Raises:
-            ValueError: an argument is unknown or missing.
+            ValueError: an argument is unknown or missing, ``noise`` is asked for where the
+                likelihood has none, or the network meets all targets, so that the best σ is 0.
         """
         caller = "Laplace.tuned"
         if by not in ("evidence", "validation") or per not in ("all", "layer"):
@@ -451,10 +455,23 @@ class Laplace:
                 f"{caller}: by must be 'evidence' or 'validation' and per 'all' or 'layer', got "
                 f"{by!r} and {per!r}"
             )
+        if noise and (by != "evidence" or self.likelihood.name != "gaussian"):
+            raise ValueError(
+                f"{caller}: noise=True is for likelihood='gaussian' and by='evidence', got "
+                f"{self.likelihood.name!r} and {by!r}"
+            )
         if by == "evidence":
             if data is not None:
                 raise ValueError(f"{caller}: data= is for by='validation'; the evidence needs none")
-            return self._with(_best_by_evidence(self, per), None, caller)
+            prior, sigma = _best_by_evidence(self, per, noise)
+            if sigma is None or isinstance(sigma, Tracer):
+                return self._with(prior, sigma, caller)
+            if not bool(snp.all(snp.isfinite(sigma) & (sigma > 0))):
+                raise ValueError(
+                    f"{caller}: noise=True: the evidence grows for ever as σ falls, since the "
+                    f"network meets its targets: leave out noise=True, or take held-out data"
+                )
+            return self._with(prior, sigma, caller)
         if data is None or per == "layer":
             raise ValueError(
                 f"{caller}: by='validation' needs data=(x, y), held out, and has per='all'"
@@ -518,21 +535,32 @@ def _evidence(laplace: Laplace) -> Array:
     return laplace._each(lambda p: p.evidence(laplace._targets))(laplace._posterior)
 
 
-@functools.partial(jit, static_argnums=1)
-def _best_by_evidence(laplace: Laplace, per: str) -> dict[str, Array]:
-    def best(posterior: Posterior) -> dict[str, Array]:
-        names = list(posterior.prior_precision)
-        start = snp.log(snp.stack(list(posterior.prior_precision.values())))
+@functools.partial(jit, static_argnums=(1, 2))
+def _best_by_evidence(
+    laplace: Laplace, per: str, noise: bool
+) -> tuple[dict[str, Array], Array | None]:
+    """Return the prior with the greatest evidence, and the noise if it is asked for."""
 
-        def of(logs: Array) -> dict[str, Array]:
-            each = snp.broadcast_to(snp.exp(logs), (len(names),))
-            return {n: each[i] for i, n in enumerate(names)}
+    def best(posterior: Posterior) -> tuple[dict[str, Array], Array | None]:
+        names = list(posterior.prior_precision)
+        priors = snp.log(snp.stack(list(posterior.prior_precision.values())))
+        priors = priors if per == "layer" else snp.mean(priors, keepdims=True)
+        start = snp.append(priors, snp.log(posterior.noise)) if noise else priors
+
+        def of(logs: Array) -> tuple[dict[str, Array], Array | None]:
+            each = snp.broadcast_to(snp.exp(logs[: len(priors)]), (len(names),))
+            return {n: each[i] for i, n in enumerate(names)}, snp.exp(logs[-1]) if noise else None
 
         def loss(logs: Array) -> Array:
-            changed = dataclasses.replace(posterior, prior_precision=of(logs))
+            prior, sigma = of(logs)
+            changed = dataclasses.replace(
+                posterior,
+                prior_precision=prior,
+                noise=posterior.noise if sigma is None else sigma,
+            )
             return -changed.evidence(laplace._targets)
 
-        return of(minimize(loss, start if per == "layer" else snp.mean(start, keepdims=True)))
+        return of(minimize(loss, start))
 
     return laplace._each(best)(laplace._posterior)
 
