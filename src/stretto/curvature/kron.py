@@ -13,6 +13,8 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
@@ -362,8 +364,9 @@ class _Squares:
             squares = {
                 k: squared(taps[plan.same[n]], plan.axes_of_g(n), "out") for k, n in own.items()
             }
-            rows = {i: g.reshape(g.shape[0] * g.shape[1], -1) for i, g in exact.items()}
-            return squares, {i: (g.T @ g)[None] for i, g in rows.items()}
+            rows = {i: g.reshape(-1, math.prod(g.shape[2:])) for i, g in exact.items()}
+            wide = {i: g.astype(snp.promote_types(g.dtype, np.float32)) for i, g in rows.items()}
+            return squares, {i: (g.T @ g)[None] for i, g in wide.items()}
 
         sums, seen, out = plan.sum_over_columns(self.curvature, batch, of_columns)
         squares, exact = sums or ({}, {})
@@ -409,7 +412,8 @@ def _square_at_outputs(
         columns = snp.moveaxis(roots, -1, 0).reshape((-1, len(out), *shape))
         return squared(columns, axes, "out")
     diagonal, factor = splits_of(curvature, out, batch)
-    diagonal = arranged(diagonal.reshape((len(out), *shape)), axes, "out").sum(axis=1)
+    diagonal = arranged(diagonal.reshape((len(out), *shape)), axes, "out")
+    diagonal = diagonal.sum(axis=1, dtype=snp.promote_types(diagonal.dtype, np.float32))
     eye = snp.eye(diagonal.shape[-1], dtype=bool)
     if factor is None:
         return snp.where(eye, diagonal[..., None], 0)
