@@ -149,7 +149,10 @@ NUMBERS_OF_STEPS = {
     "MultiSteps": lambda: optim.MultiSteps(optim.sgd(0.1), 2),
     "noisy_sgd": lambda: optim.noisy_sgd(0.1, key=random.key(0)),
     "sgld": lambda: optim.sgld(
-        0.1, data_size=2, temperature=optim.cyclical_temperature_schedule(1.0, 2, 0.5), key=random.key(0)
+        0.1,
+        data_size=2,
+        temperature=optim.cyclical_temperature_schedule(1.0, 2, 0.5),
+        key=random.key(0),
     ),
     "sghmc": lambda: optim.sghmc(0.1, data_size=2, friction=1.0, key=random.key(0)),
     "psgld": lambda: optim.psgld(0.1, data_size=2, key=random.key(0)),

@@ -1,4 +1,5 @@
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto import nn
 from stretto.curvature import fisher, ggn
+from stretto.curvature.plan import Plan
 from tests.curvature.posteriors import LIKELIHOODS, double, needs_references, network, row, values
 
 
@@ -375,6 +377,101 @@ def test_what_does_not_fit_is_said_before():
         pytest.raises(MemoryError, match=r"Kron.dense: a matrix"),
     ):
         kron.dense()
+
+
+def convolutions():
+    layers = nn.Conv2d(1, 2, 3, 2), nn.ReLU(), nn.Conv2d(2, 3, 2), nn.Tanh(), nn.Flatten()
+    return double(nn.Sequential(*layers, nn.Linear(12, 4))), data(5, 1, 7, 7)
+
+
+def test_a_weight_and_its_bias_have_one_cotangent_and_the_same_bits():
+    model, x = convolutions()
+    curvature = ggn(model, x)
+    plan = Plan(curvature)
+    assert plan.same == [0, 0, 2, 2, 4, 4]
+    assert plan.own == [0, 2] and plan.at_outputs == {4, 5}
+    factors = curvature.kron().factors
+    for layer in "025":
+        weight, bias = factors[f"{layer}.weight"], factors[f"{layer}.bias"]
+        np.testing.assert_array_equal(weight.B, bias.B)
+    drawn = fisher(model, x, kind="monte_carlo", key=st.random.key(0), samples=3).kron()
+    np.testing.assert_array_equal(drawn.factors["5.weight"].B, drawn.factors["5.bias"].B)
+
+
+def test_weights_with_the_same_inputs_have_one_factor():
+    params = {n: data(3, 2, seed=i) for i, n in enumerate("qkv")}
+    apply = lambda p, x: snp.tanh(x @ p["q"]) * (x @ p["k"]) + x @ p["v"]
+    curvature = ggn((apply, params), data(4, 3), "gaussian")
+    assert set(Plan(curvature).same_other.values()) == {0}
+    for factors in curvature.kron().factors.values():
+        np.testing.assert_allclose(factors.A, data(4, 3).T @ data(4, 3) / 4, atol=1e-14)
+
+
+@pytest.mark.parametrize("numbers", [1, 5 * 30 * 2])
+@pytest.mark.parametrize("likelihood", ["categorical", "gaussian"])
+def test_columns_of_roots_that_go_one_or_two_at_a_time(numbers, likelihood, monkeypatch):
+    model, x = convolutions()
+    together = ggn(model, x, likelihood).kron()
+    monkeypatch.setattr("stretto.curvature.plan._NEAR", numbers)
+    params = dict(model.named_parameters())
+    apply = lambda params, x: st.func.functional_call(model, params, x)
+    apart = ggn((apply, params), x, likelihood).kron()  # a function, so that it is compiled anew
+    for name, factors in together.factors.items():
+        found = apart.factors[name]
+        np.testing.assert_allclose(found.B, factors.B, rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(found.A, factors.A)
+
+
+@pytest.mark.parametrize("name", ["categorical", "bernoulli", "gaussian", "heteroscedastic"])
+def test_a_last_layer_has_the_sum_of_hessians_without_roots(name):
+    f, shape = data(6, 4), (6, 2, 2) if name == "heteroscedastic" else (6, 4)
+    apply = lambda p, x: (x + p["b"]).reshape(-1, *shape[1:])
+    curvature = ggn((apply, {"b": snp.zeros(4)}), f, name)
+    plan = Plan(curvature)
+    assert plan.at_outputs == {0} and not plan.needs_roots and not plan.work
+    roots = np.asarray(st.vmap(curvature.likelihood.root, (0, None))(f.reshape(shape), None))
+    roots = roots.reshape(6, 4, -1)
+    expected = np.einsum("nor,npr->op", roots, roots)
+    np.testing.assert_allclose(curvature.kron().factors["b"].B, expected, atol=1e-14)
+
+
+def test_positions_of_a_last_layer_are_summed():
+    """Logits at each pixel by one layer: Λ between pixels is left out, as in all factors."""
+    model = double(nn.Conv1d(2, 3, 1))
+    curvature = ggn(model, data(4, 2, 5))
+    assert not Plan(curvature).needs_roots
+    roots = Plan(fisher(model, data(4, 2, 5), kind="monte_carlo", key=st.random.key(0)))
+    assert roots.at_outputs == {0, 1} and roots.needs_roots and not roots.needs_passes
+    p = np.asarray(nn.functional.softmax(model(data(4, 2, 5)), 1))
+    expected = np.diag(p.sum((0, 2))) - np.einsum("ncl,ndl->cd", p, p)
+    np.testing.assert_allclose(curvature.kron().factors["weight"].B, expected, atol=1e-14)
+
+
+def test_a_last_layer_of_sure_predictions_keeps_its_digits():
+    logits = np.array([[20.0, 0.0, 1.0], [0.0, 21.0, 2.0]])
+    p = np.asarray(nn.functional.softmax(snp.asarray(logits), -1))
+    exact = -p.T @ p
+    np.fill_diagonal(exact, 0)
+    np.fill_diagonal(exact, -exact.sum(1))
+    x = snp.asarray(logits, np.float32)
+    kron = ggn((lambda p, x: x + p["b"], {"b": snp.zeros(3, np.float32)}), x).kron()
+    np.testing.assert_allclose(kron.factors["b"].B, exact, rtol=1e-5)
+
+
+def test_passes_that_take_hours_are_said_before(monkeypatch):
+    monkeypatch.setattr("stretto.curvature.kron._MANY", 1e5)
+    model = double(nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 40)))
+    x = data(7, 3)
+    said = (
+        r"7 examples with roots of 39 columns, for 40 outputs, take 273 passes back .* 1e\+05 "
+        r"operations: .* hours .* weights='last'.* fisher\(kind='monte_carlo'\)"
+    )
+    with pytest.warns(UserWarning, match=said):
+        ggn(model, x).kron()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ggn(model, x, weights="last").kron()
+        fisher(model, x, kind="monte_carlo", key=st.random.key(0)).kron()
 
 
 def test_mistakes_are_told():

@@ -56,6 +56,29 @@ def test_the_heteroscedastic_root_is_that_of_the_expected_hessian():
     np.testing.assert_allclose(square(likelihood.root(f, None)), expected, atol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["categorical", "bernoulli", "gaussian", "heteroscedastic"])
+def test_diagonal_and_factor_are_the_square_of_the_root(name):
+    likelihood = likelihood_of(name)
+    for shape in [(3, 2), (1, 2), (4, 3, 2)]:
+        f = outputs(shape)
+        diagonal, factor = likelihood.diagonal_and_factor(f, None)
+        assert diagonal.shape == shape
+        found = np.diag(np.ravel(diagonal))
+        if factor is not None:
+            beside = -square(factor)
+            np.fill_diagonal(beside, np.ravel(diagonal))
+            found = beside
+        np.testing.assert_allclose(found, square(likelihood.root(f, None)), atol=1e-15)
+
+
+def test_the_root_of_classes_that_are_out_of_the_question():
+    root = likelihood_of("categorical").root(snp.array([-2000.0, 0.0, 3.0, -2000.0]), None)
+    p = 1 / (1 + math.exp(3.0))
+    expected = np.zeros((4, 4))
+    expected[1:3, 1:3] = p * (1 - p) * np.array([[1, -1], [-1, 1]])
+    np.testing.assert_allclose(square(root), expected, atol=1e-15)
+
+
 def test_losses_are_whole_negative_log_likelihoods():
     f = outputs((2,))
     got = likelihood_of("gaussian").nll(f, np.zeros(2))

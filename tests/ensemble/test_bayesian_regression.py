@@ -51,7 +51,8 @@ def test_the_conjugate_formulas_and_the_gaussian_process(case):
     new = RNG.normal(size=(5, x.shape[1]))
     fit = lambda x, y: fit_bayesian_regression(x, y, **SETTINGS)
     for fitted in (fit(x, y), st.jit(fit)(x, y)):
-        mean, variance = fitted.predict(new)
+        out = fitted.predict(new)
+        mean, variance = out.mean, out.variance
         noisy = fitted.predict(new, noise=True).variance
         for k in range(2):
             w, covariance = conjugate(x, y[:, k], ALPHA[k], SIGMA[k])
@@ -110,16 +111,28 @@ def test_one_output_without_an_axis():
     assert one.effective_parameters.shape == one.log_marginal_likelihood().shape == ()
     np.testing.assert_allclose(one.weights, two.weights[:, 0], rtol=1e-10)
     np.testing.assert_allclose(one.covariance, two.covariance[0], rtol=1e-10)
-    mean, variance = one.predict(NEW)
+    out = one.predict(NEW)
+    mean, variance = out.mean, out.variance
     np.testing.assert_allclose(mean, two.predict(NEW).mean[:, 0], rtol=1e-10)
     np.testing.assert_allclose(variance, two.predict(NEW).variance[:, 0], rtol=1e-10)
     assert one.predict(NEW[0]).mean.shape == ()
 
 
+def test_predictions_are_gaussians_of_single_numbers():
+    out = fit_bayesian_regression(X, Y).predict(NEW, noise=True)
+    mean, std = np.asarray(out.mean), np.asarray(out.std)
+    assert out.sample(st.random.key(0), 3).shape == (3, *mean.shape)
+    expected = stats.norm(mean, std).logpdf(mean + 1)
+    np.testing.assert_allclose(out.log_density(mean + 1), expected, rtol=1e-10)
+    both = out.mixture()
+    np.testing.assert_allclose(both.variance, (std**2).mean(0) + mean.var(0), rtol=1e-10)
+
+
 def test_ten_members_at_once_are_each_alone():
     features = snp.tanh(X @ RNG.normal(size=(10, P, 4)))
     together = st.jit(st.vmap(fit_bayesian_regression, (0, None)))(features, Y)
-    means, variances = st.vmap(lambda f, x: f.predict(x), (0, 0))(together, features)
+    out = st.vmap(lambda f, x: f.predict(x), (0, 0))(together, features)
+    means, variances = out.mean, out.variance
     assert means.shape == variances.shape == (10, N, 2)
     for i in (0, 9):
         alone = fit_bayesian_regression(features[i], Y)
@@ -186,7 +199,8 @@ def test_a_network_s_last_layer_at_its_map_is_laplace_torch_s():
     fitted = fit_bayesian_regression(
         features(arrays["reg.x"]), arrays["reg.y"][:, 0], prior_precision=1.0, noise=0.2
     )
-    mean, variance = fitted.predict(features(arrays["reg.xt"]))
+    out = fitted.predict(features(arrays["reg.xt"]))
+    mean, variance = out.mean, out.variance
     np.testing.assert_allclose(mean, arrays["reg.f_test"][:, 0], atol=1e-7)
     np.testing.assert_allclose(variance, arrays[f"{layer}.glm_var"][:, 0, 0], rtol=1e-10)
     np.testing.assert_allclose(fitted.weights[:8], arrays["reg.w.2.weight"][0], atol=1e-7)

@@ -1,10 +1,11 @@
 """Laplace posteriors: references, exact cases, ensembles, transformations, and what is refused."""
 
 import functools
+import math
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import optimize, special
 
 import stretto as st
 import stretto.numpy as snp
@@ -132,6 +133,79 @@ def test_full_predictions_are_near_those_of_nuts_and_sampled_weights_are_not():
 
 
 # Exact cases
+
+
+def regression(seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(20, 4))
+    return x, x @ rng.normal(size=(4, 1)) + noise * rng.normal(size=(20, 1))
+
+
+def at_maximum(x, y, prior, noise, **settings):
+    """Fit a linear model at the maximum of the posterior of this prior and noise."""
+    precision = x.T @ x / noise**2 + prior * np.eye(4)
+    w = snp.asarray(np.linalg.solve(precision, x.T @ y) / noise**2)
+    settings = {"likelihood": "gaussian", "structure": "full", **settings}
+    return fit_laplace((linear, {"w": w}), (x, y), prior_precision=prior, noise=noise, **settings)
+
+
+@pytest.mark.parametrize("structure", ["full", "kron", "diagonal", "low_rank"])
+def test_prior_and_noise_of_the_greatest_evidence_of_these_weights(structure):
+    laplace = at_maximum(*regression(), 2.0, 1.0, structure=structure, rank=3)
+
+    def loss(logs):
+        return -float(laplace.log_marginal_likelihood(math.exp(logs[0]), math.exp(logs[1])))
+
+    direct = optimize.minimize(loss, np.zeros(2), tol=1e-12, method="Nelder-Mead")
+    tuned = laplace.tuned(noise=True)
+    found = [float(tuned.prior_precision["w"]), float(tuned.noise)]
+    np.testing.assert_allclose(found, np.exp(direct.x), rtol=1e-5)
+    alone = laplace.tuned()
+    assert float(alone.noise) == 1.0
+    assert tuned.log_marginal_likelihood() > alone.log_marginal_likelihood()
+
+
+def test_fits_in_turn_with_tuned_ones_end_at_the_evidence_of_the_conjugate_model():
+    """There the weights, the prior and the noise fit each other, as where all are found at once."""
+    x, y = regression()
+    prior, noise = 1.0, 1.0
+    for _ in range(60):
+        tuned = at_maximum(x, y, prior, noise).tuned(noise=True)
+        prior, noise = float(tuned.prior_precision["w"]), float(tuned.noise)
+    direct = st.ensemble.fit_bayesian_regression(x, y)
+    np.testing.assert_allclose(prior, direct.prior_precision[0], rtol=1e-6)
+    np.testing.assert_allclose(noise, direct.noise[0], rtol=1e-6)
+    evidence = at_maximum(x, y, prior, noise).log_marginal_likelihood()
+    np.testing.assert_allclose(evidence, direct.log_marginal_likelihood()[0], rtol=1e-9)
+
+
+def test_noise_of_members_and_priors_of_layers_are_found_together():
+    members = [perceptron(i) for i in range(2)]
+    settings = {"likelihood": "gaussian", "noise": 0.5}
+    x, y = table()
+    y = snp.asarray(y, np.float64)
+    if y.ndim == 1:
+        y = y[:, None]
+    outputs = members[0](x).shape[-1]
+    y = snp.broadcast_to(y, (len(y), outputs))
+    many = fit_laplace(st.Ensemble(members), (x, y), **settings).tuned(per="layer", noise=True)
+    for i, member in enumerate(members):
+        one = fit_laplace(member, (x, y), **settings).tuned(per="layer", noise=True)
+        np.testing.assert_allclose(many.noise[i], one.noise, rtol=1e-6)
+        for name, value in one.prior_precision.items():
+            np.testing.assert_allclose(many.prior_precision[name][i], value, rtol=1e-5)
+
+
+def test_targets_that_are_met_have_no_noise():
+    x = np.ones((9, 4))
+    with pytest.raises(ValueError, match="the evidence grows for ever as σ falls"):
+        fit_laplace(
+            (linear, {"w": snp.ones((4, 1))}),
+            (x, x @ np.ones((4, 1))),
+            likelihood="gaussian",
+            structure="full",
+            noise=1.0,
+        ).tuned(noise=True)
 
 
 @pytest.mark.parametrize("structure", ["full", "low_rank"])
@@ -395,9 +469,23 @@ def test_ten_thousand_classes_are_said_in_gigabytes():
         fit_laplace(layer, (x, y), structure="full")
     with (
         st.config(memory_budget=500_000_000),
-        pytest.raises(MemoryError, match=r"Hessian of 10,000 outputs.* takes 0.8 GB"),
+        pytest.raises(MemoryError, match=r"Hessian of 10,000 outputs.* takes 1.6 GB"),
     ):
-        fit_laplace(layer, (x, y), structure="kron")
+        fit_laplace(nn.Sequential(nn.Linear(64, 64), nn.Tanh(), layer), (x, y), structure="kron")
+
+
+def test_factors_of_a_last_layer_take_no_roots():
+    x, y = snp.ones((3, 2)), snp.zeros(3, np.int32)
+    model = perceptron(0, outputs=300, width=3)
+    with st.config(memory_budget=1_200_000):  # less than twice the root of one example
+        laplace = fit_laplace(model, (x, y), structure="kron", weights="last")
+        with pytest.raises(MemoryError, match=r"300 outputs.* take weights='last'"):
+            fit_laplace(model, (x, y), structure="kron")
+    p = np.asarray(nn.functional.softmax(model(x), -1))
+    values = [np.asarray(b.left_values)[0] for b in laplace._posterior.precision.blocks.values()]
+    hessian = 3 * (np.diag(p[0]) - np.outer(p[0], p[0]))
+    for found in values:
+        close(found, np.linalg.eigvalsh(hessian), atol=1e-14)
 
 
 def test_a_root_of_few_columns_for_many_classes():
@@ -474,6 +562,7 @@ def test_calls_that_are_refused():
         ("must be positive", lambda: laplace.log_marginal_likelihood(0.0)),
         ("by must be 'evidence' or 'validation'", lambda: laplace.tuned("test")),
         ("data= is for by='validation'", lambda: laplace.tuned(data=(x, y))),
+        ("noise=True is for likelihood='gaussian'", lambda: laplace.tuned(noise=True)),
         ("needs data=", lambda: laplace.tuned("validation")),
         ("has per='all'", lambda: laplace.tuned("validation", "layer", data=(x, y))),
         ("needs key=", lambda: laplace.tuned("validation", data=(x, y))),

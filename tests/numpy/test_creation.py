@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import enum
+import sys
+import types
 from collections import deque
 
 import numpy as np
@@ -219,6 +221,11 @@ DOORS = {
     "callback": lambda m: st.pure_callback(lambda: m, st.ShapeDtypeStruct((3,), snp.float32)),
     "dlpack": snp.from_dlpack,
 }
+
+
+def test_arrays_while_another_thread_is_loading_masked_ones(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpy.ma", types.ModuleType("numpy.ma"))  # just begun
+    np.testing.assert_array_equal(snp.asarray(np.ones(2)) + 1, [2, 2])
 
 
 @pytest.mark.parametrize("door", DOORS)

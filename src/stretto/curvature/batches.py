@@ -60,6 +60,28 @@ def roots_of(curvature: Curvature, out: Array, batch: Batch) -> Array:
     return vmap(one)(out, batch.y, batch.numbers, batch.here)
 
 
+def knows_split(curvature: Curvature) -> bool:
+    """Say whether the matrix of the outputs is known as diagonal and factor, without its root."""
+    return (
+        curvature.kind in ("ggn", "exact") and curvature.likelihood.diagonal_and_factor is not None
+    )
+
+
+def splits_of(curvature: Curvature, out: Array, batch: Batch) -> tuple[Array, Array | None]:
+    """Return diagonals (examples, outputs) and factors (examples, outputs, k); 0 for padding."""
+    of = curvature.likelihood.diagonal_and_factor
+    assert of is not None
+
+    def one(f: Array, y: Tree, here: Array) -> tuple[Array, Array | None]:
+        diagonal, factor = of(f, y)
+        diagonal = snp.where(here, diagonal, 0).reshape(-1)
+        if factor is None:
+            return diagonal, None
+        return diagonal, snp.where(here, factor, 0).reshape(-1, factor.shape[-1])
+
+    return vmap(one)(out, batch.y, batch.here)
+
+
 class Batch(NamedTuple):
     """Some examples."""
 
@@ -104,14 +126,18 @@ def batch_of(curvature: Curvature, each: int) -> int:
     return max(1, min(most, _ELEMENTS // max(each, 1)))
 
 
-def need_room(caller: str, elements: int, dtype: DTypeLike, what: str) -> None:
+_SMALLER = (
+    "choose fewer weights=, or a smaller structure, such as .kron(), .diagonal() or .low_rank()"
+)
+
+
+def need_room(caller: str, elements: int, dtype: DTypeLike, what: str, way: str = _SMALLER) -> None:
     """Raise ``MemoryError`` where so many numbers do not fit, before they are made."""
     needed, most = elements * np.dtype(dtype).itemsize, budget()
     if needed > most:
         raise MemoryError(
             f"{caller}: {what} takes {needed / 1e9:,.1f} GB, and {most / 1e9:,.1f} GB may be used "
-            f"(config.memory_budget, or half of the free memory): choose fewer weights=, or a "
-            f"smaller structure, such as .kron(), .diagonal() or .low_rank()"
+            f"(config.memory_budget, or half of the free memory): {way}"
         )
 
 

@@ -17,7 +17,7 @@ from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, Key, Tree
 from stretto._engine.higher_order.loops import positive
 from stretto.curvature import matrices
-from stretto.curvature.batches import dtype_of, need_room, rank_of
+from stretto.curvature.batches import dtype_of, need_room
 from stretto.curvature.kron import Kron, kron_of
 from stretto.curvature.likelihoods import (
     HessianRoot,
@@ -109,6 +109,9 @@ class Curvature:
     def dense(self) -> Array:
         """Compute the matrix.
 
+        Of a last layer, as the traced program shows it, it is the sum of Λ ⊗ aaᵀ of its inputs a;
+        otherwise the Jacobians of all examples are made, a batch at a time.
+
         Returns:
             (P, P), for P numbers in all weights.
 
@@ -116,10 +119,9 @@ class Curvature:
             MemoryError: it, or the Jacobians of one example, would not fit in
                 ``config.memory_budget``, or in half of the free memory; said before it is tried.
         """
-        size, rank, dtype = self.size, rank_of(self), dtype_of(self)
-        need_room("Curvature.dense", size**2, dtype, f"a matrix of {size:,} × {size:,}")
-        what = f"the Jacobians of one example, {rank:,} × {size:,},"
-        need_room("Curvature.dense", rank * size, dtype, what)
+        size = self.size
+        what = f"a matrix of {size:,} × {size:,}"
+        need_room("Curvature.dense", size**2, dtype_of(self), what)
         return matrices.dense(self)
 
     def diagonal(self) -> dict[str, Array]:

@@ -104,7 +104,9 @@ def jacobians(model: Tree, x: Tree, weights: Choice) -> dict[str, Outer | Array]
     curvature = ggn(model, x, "gaussian", weights=weights)  # of which the root is the identity
     plan = Plan(curvature)
     examples = curvature.examples
-    run_alone = lambda c: plan.run(c, plan._taps(), {}, tree.map(lambda a: a[:1], c.x))[1]
+    run_alone = lambda c: plan.run(
+        c, plan._taps(range(len(plan.listed))), {}, tree.map(lambda a: a[:1], c.x)
+    )[1]
     types = eval_shape(run_alone, curvature)
     uses = {
         i: [(n, u) for n, u in enumerate(plan.listed) if u.weight == i] for i in plan.uses.found

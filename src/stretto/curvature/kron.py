@@ -9,7 +9,7 @@ a = 1. A weight that meets anything else, as the scale of a norm, has its exact 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,11 +18,22 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core.interpreter import as_value
+from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.tree import register_dataclass
-from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
-from stretto.curvature.batches import Batch, batch_of, dtype_of, need_room, sum_over_batches
+from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Tree
+from stretto.curvature.batches import (
+    Batch,
+    batch_of,
+    dtype_of,
+    knows_split,
+    need_room,
+    roots_of,
+    splits_of,
+    sum_over_batches,
+)
 from stretto.curvature.matrices import multiply
 from stretto.curvature.plan import Layout, Plan
+from stretto.curvature.uses import arranged, arrangement, squared
 
 if TYPE_CHECKING:
     from stretto.curvature.curvature import Curvature
@@ -30,6 +41,14 @@ if TYPE_CHECKING:
 __all__ = ["Factors", "Kron", "KronEigen"]
 
 V = TypeVar("V", bound=Any)
+
+_MANY = 1e14
+"""The operations of passes back through a model from which ``kron`` says how long they take."""
+
+_FEWER = (
+    "the factors of a last layer, weights='last', take no passes, and those of "
+    "fisher(kind='monte_carlo') or of a Likelihood whose root has few columns take few"
+)
 
 _LARGEST_EXACT = 4096
 """How many numbers a matrix may have to get an exact block where it has no factors."""
@@ -268,26 +287,39 @@ def kron_of(curvature: Curvature) -> Kron:
     layouts = plan.layouts
     for i, n in enumerate(names):
         _refuse(n, layouts[i], plan.uses.unknown.get(i), dtype_of(curvature))
-    plan.need_room("Curvature.kron")
-
-    def one(batch: Batch) -> list[tuple[Array, Array]]:
-        taps, exact, seen = plan.cotangents(curvature, batch)
-        return [
-            _exact_sums(exact[i], batch.here)
-            if i in exact
-            else _sums(plan, i, taps, seen, batch.here)
-            for i in range(len(names))
-        ]
-
-    sums = sum_over_batches(curvature, batch_of(curvature, plan.elements), one)
+    each = plan.elements_by_columns
+    plan.need_room("Curvature.kron", each, _FEWER)
+    _warn_of_passes(plan, curvature)
+    squares = _Squares(plan, curvature)
+    sums = sum_over_batches(curvature, batch_of(curvature, each), squares)
     factors = {}
     for i, n in enumerate(names):
+        B, A = squares.of_weight(i, sums)
         terms = curvature.examples * plan.positions(i)
-        B, A = sums[i]
+        A = snp.ones((1, 1, 1), B.dtype) if A is None else A / terms
         if not layouts[i].grouped:
             B, A = B[0], A[0]
-        factors[n] = Factors(B, A / terms, layouts[i], terms)
+        factors[n] = Factors(B, A, layouts[i], terms)
     return Kron(factors, names)
+
+
+def needs_roots(curvature: Curvature) -> bool:
+    """Say whether its Kronecker factors take the root of each example."""
+    return Plan(curvature).needs_roots
+
+
+def _warn_of_passes(plan: Plan, curvature: Curvature) -> None:
+    """Say so where the passes back through the model take long."""
+    passes = curvature.examples * plan.rank
+    operations = passes * plan.work
+    if operations < _MANY:
+        return
+    warnings.warn(
+        f"Curvature.kron: {curvature.examples:,} examples with roots of {plan.rank:,} columns, for "
+        f"{plan.outputs:,} outputs, take {passes:,} passes back through the model, some "
+        f"{operations:.0e} operations: {operations / 3.6e14:,.1f} hours at 1e11 a second; {_FEWER}",
+        stacklevel=user_stack_level(),
+    )
 
 
 def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> None:
@@ -302,33 +334,88 @@ def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> Non
         )
     groups, outs, ins = (layout.size(role) for role in ("shared", "out", "in"))
     what = f"the factors of {name}, {groups} of {outs:,} × {outs:,} and {ins:,} × {ins:,},"
-    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what)
+    way = "choose fewer weights=, or a smaller structure, such as .diagonal() or .low_rank()"
+    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what, way)
 
 
-def _sums(
-    plan: Plan, weight: int, taps: Mapping[int, Array], seen: Mapping[int, Array], here: Array
-) -> tuple[Array, Array]:
-    """Return the sums of g gᵀ and of a aᵀ over all uses of a weight, (groups, n, n)."""
-    pairs = [
-        plan.operands(k, taps, seen) for k, use in enumerate(plan.listed) if use.weight == weight
-    ]
-    B = [_square(g) for g, _ in pairs]
-    A = [_square(a) for _, a in pairs if a is not None] or [_ones(here, B[0])]
-    return sum(B[1:], B[0]), sum(A[1:], A[0])
+class _Squares:
+    """The sums of g gᵀ and of a aᵀ over a batch, each once, whatever weights it is of.
+
+    Uses have the same one where their cotangents are the same, in the same arrangement.
+    """
+
+    def __init__(self, plan: Plan, curvature: Curvature) -> None:
+        self.plan, self.curvature = plan, curvature
+        g, a = {}, {}
+        for n, use in enumerate(plan.listed):
+            tap = -1 if n in plan.at_outputs else plan.same[n]
+            g.setdefault((tap, arrangement(use.tap_shape, plan.axes_of_g(n), "out")), []).append(n)
+            if use.a_axes is not None:
+                other = plan.same_other[n]
+                a.setdefault((other, plan.axes_of_a(n)), []).append(n)
+        self.of_g, self.of_a = list(g.values()), a
+
+    def __call__(self, batch: Batch) -> tuple[list[Array], list[Array], list[Array]]:
+        """Return the squares of g, of gradients that are exact, and of a: (groups, n, n) each."""
+        plan = self.plan
+
+        def of_columns(taps: Tree, exact: Tree) -> Tree:
+            own = {k: uses[0] for k, uses in enumerate(self.of_g) if plan.same[uses[0]] in taps}
+            squares = {
+                k: squared(taps[plan.same[n]], plan.axes_of_g(n), "out") for k, n in own.items()
+            }
+            rows = {i: g.reshape(-1, math.prod(g.shape[2:])) for i, g in exact.items()}
+            wide = {i: g.astype(snp.promote_types(g.dtype, np.float32)) for i, g in rows.items()}
+            return squares, {i: (g.T @ g)[None] for i, g in wide.items()}
+
+        sums, seen, out = plan.sum_over_columns(self.curvature, batch, of_columns)
+        squares, exact = sums or ({}, {})
+        ends = {
+            k: _square_at_outputs(self.curvature, plan, uses[0], batch, out)
+            for k, uses in enumerate(self.of_g)
+            if k not in squares
+        }
+        every = {**squares, **ends}
+        return (
+            [every[k] for k in range(len(self.of_g))],
+            [exact[i] for i in plan.uses.unknown],
+            [squared(seen[uses[0]], axes, "in") for (_, axes), uses in self.of_a.items()],
+        )
+
+    def of_weight(self, weight: int, sums: Tree) -> tuple[Array, Array | None]:
+        """Return B of a weight, and the sum of a aᵀ, None where a is 1."""
+        squares, exact, others = sums
+        if weight in self.plan.uses.unknown:
+            return exact[list(self.plan.uses.unknown).index(weight)], None
+
+        def total(of: list[list[int]], parts: list[Array]) -> Array | None:
+            own = [
+                x
+                for uses, x in zip(of, parts, strict=True)
+                for n in uses
+                if self.plan.listed[n].weight == weight
+            ]
+            return sum(own[1:], own[0]) if own else None
+
+        B = total(self.of_g, squares)
+        assert B is not None
+        return B, total(list(self.of_a.values()), others)
 
 
-def _exact_sums(g: Array, here: Array) -> tuple[Array, Array]:
-    """Return the sums for a weight whose gradients are known alone: its exact block, and 1."""
-    B = _square(g.reshape(1, g.shape[0] * g.shape[1], -1))
-    return B, _ones(here, B)
-
-
-def _ones(here: Array, like: Array) -> Array:
-    """Return the sum over examples of a aᵀ where a is 1."""
-    return snp.sum(here, dtype=like.dtype).reshape(1, 1, 1)
-
-
-def _square(x: Array) -> Array:
-    """Return the sums of x xᵀ over positions: (groups, n, n) of (groups, positions, n)."""
-    x = x.astype(snp.promote_types(x.dtype, np.float32))
-    return snp.swapaxes(x, 1, 2) @ x
+def _square_at_outputs(
+    curvature: Curvature, plan: Plan, use: int, batch: Batch, out: Array
+) -> Array:
+    """Return the sum of g gᵀ at a use whose cotangent is that of the outputs: there it is Λ."""
+    shape, axes = plan.listed[use].tap_shape, plan.axes_of_g(use)
+    if not knows_split(curvature):
+        roots = roots_of(curvature, out, batch).astype(out.dtype)
+        columns = snp.moveaxis(roots, -1, 0).reshape((-1, len(out), *shape))
+        return squared(columns, axes, "out")
+    diagonal, factor = splits_of(curvature, out, batch)
+    diagonal = arranged(diagonal.reshape((len(out), *shape)), axes, "out")
+    diagonal = diagonal.sum(axis=1, dtype=snp.promote_types(diagonal.dtype, np.float32))
+    eye = snp.eye(diagonal.shape[-1], dtype=bool)
+    if factor is None:
+        return snp.where(eye, diagonal[..., None], 0)
+    columns = snp.moveaxis(factor, -1, 0).reshape((-1, len(out), *shape))
+    return snp.where(eye, diagonal[..., None], -squared(columns, axes, "out"))

@@ -39,6 +39,10 @@ class Likelihood:
             ``f``, or its Fisher information where the Hessian is not positive.
         sample: ``sample(key, f)``, a target drawn given the outputs; None where no distribution is
             known.
+        diagonal_and_factor: ``diagonal_and_factor(f, y)``, what S Sᵀ is without a root: its
+            diagonal, of the shape of the outputs, and V, (*outputs, k), with −V Vᵀ beside the
+            diagonal, or None where nothing is there. With it factors of a last layer take neither
+            the root nor a pass for each of its columns. None where it is not known.
 
     >>> import stretto as st, stretto.numpy as snp
     >>> gaussian = st.curvature.likelihood_of("gaussian")
@@ -51,6 +55,7 @@ class Likelihood:
     nll: Callable[..., Array]
     root: Callable[..., Array]
     sample: Callable[[Key, Array], Array] | None = None
+    diagonal_and_factor: Callable[..., tuple[Array, Array | None]] | None = None
 
 
 LikelihoodLike: TypeAlias = Name | Likelihood | Callable[..., Array]
@@ -62,7 +67,8 @@ def likelihood_of(likelihood: LikelihoodLike) -> Likelihood:
 
     - ``"categorical"``: logits (classes, ...), the class axis first as ``cross_entropy`` of one
       example takes it, and integers of that shape without it; one that is no class is an error, or
-      a loss of NaN where it is traced. The root is diag(√p) − p√pᵀ.
+      a loss of NaN where it is traced. The root is Cholesky's of diag(p) − ppᵀ, of a column less
+      than there are classes (Tanabe and Sagae, 1992).
     - ``"bernoulli"``: one logit for each target, which is 0 or 1. The root is diag(√(p(1 − p))).
     - ``"gaussian"``: means, and targets of the same shape; variance 1. The root is the identity.
     - ``"heteroscedastic"``: (..., 2), means and logarithms of variances, and targets (...). The
@@ -142,12 +148,12 @@ def _like(f: Array, y: ArrayLike, shape: tuple[int, ...], name: str) -> Array:
 
 
 def _block_diagonal(root: Array, shape: tuple[int, ...]) -> Array:
-    """Return the root (*shape, rank) of roots (n, n, m), one at each of m positions."""
-    n, _, m = root.shape
+    """Return the root (*shape, rank · m) of roots (n, rank, m), one at each of m positions."""
+    _, rank, m = root.shape
     if m == 1:
-        return root.reshape((*shape, n))
+        return root.reshape((*shape, rank))
     spread = root.transpose(0, 2, 1)[..., None] * snp.eye(m, dtype=root.dtype)[:, None, :]
-    return spread.reshape((*shape, n * m))
+    return spread.reshape((*shape, rank * m))
 
 
 def _categorical_nll(f: Array, y: ArrayLike) -> Array:
@@ -170,10 +176,27 @@ def _categorical_root(f: Array, y: object) -> Array:
             'logit an example the likelihood is "bernoulli"'
         )
     p = softmax(f.reshape(f.shape[0], -1), 0)
-    root = snp.sqrt(p)
-    # S = diag(√p) − p √pᵀ, and S Sᵀ = diag(p) − p pᵀ
-    whole = snp.eye(len(p), dtype=p.dtype)[..., None] * root - p[:, None] * root
-    return _block_diagonal(whole, f.shape)
+    # Cholesky's root of diag(p) − p pᵀ, which has a column less than there are classes: with q_k
+    # the sum of p behind k, √(p_k q_k / q_{k−1}) at k and −p_i √(p_k / (q_{k−1} q_k)) below.
+    here = snp.cumsum(p[::-1], 0)[::-1]
+    behind = snp.concatenate([here[1:], snp.zeros_like(p[:1])], 0)
+    some = behind > 0  # otherwise nothing is left of p either
+    safe = snp.where(some, behind, 1)
+    scale = snp.where(some, snp.sqrt(p / (here * safe)), 0)
+    n, rank = len(p), max(len(p) - 1, 1)
+    below = snp.tril(snp.ones((n, rank), bool), -1)[..., None]
+    whole = snp.where(below, -p[:, None] * scale[:rank], 0)
+    own = snp.eye(n, rank, dtype=bool)[..., None]
+    return _block_diagonal(snp.where(own, (behind * scale)[:rank], whole), f.shape)
+
+
+def _categorical_split(f: Array, y: object) -> tuple[Array, Array]:
+    """Return the diagonal of diag(p) − p pᵀ, at each position, and p."""
+    del y
+    p = softmax(f.reshape(f.shape[0], -1), 0)
+    # 1 − p has lost its digits where p is near 1: there it is the sum of the others.
+    others = snp.where(p > 0.5, snp.where(p > 0.5, 0, p).sum(axis=0), 1 - p)
+    return (p * others).reshape(f.shape), _block_diagonal(p[:, None], f.shape)
 
 
 def _bernoulli_nll(f: Array, y: ArrayLike) -> Array:
@@ -191,6 +214,11 @@ def _bernoulli_root(f: Array, y: object) -> Array:
     return _diagonal(snp.sqrt(sigmoid(f) * sigmoid(-f)))
 
 
+def _bernoulli_split(f: Array, y: object) -> tuple[Array, None]:
+    del y
+    return sigmoid(f) * sigmoid(-f), None
+
+
 def _gaussian_nll(f: Array, y: ArrayLike) -> Array:
     target = _like(f, y, f.shape, "gaussian")
     return 0.5 * ((f - target) ** 2).sum() + 0.5 * math.log(2 * math.pi) * f.size
@@ -199,6 +227,11 @@ def _gaussian_nll(f: Array, y: ArrayLike) -> Array:
 def _gaussian_root(f: Array, y: object) -> Array:
     del y
     return snp.eye(f.size, dtype=f.dtype).reshape((*f.shape, f.size))
+
+
+def _gaussian_split(f: Array, y: object) -> tuple[Array, None]:
+    del y
+    return snp.ones_like(f), None
 
 
 def _mean_and_log_variance(f: Array) -> tuple[Array, Array]:
@@ -224,6 +257,13 @@ def _heteroscedastic_root(f: Array, y: object) -> Array:
     return _diagonal(snp.stack([snp.exp(-0.5 * log_variance), half], -1))
 
 
+def _heteroscedastic_split(f: Array, y: object) -> tuple[Array, None]:
+    del y
+    _, log_variance = _mean_and_log_variance(f)
+    half = snp.full_like(log_variance, 0.5)
+    return snp.stack([snp.exp(-log_variance), half], -1), None
+
+
 def _draw_heteroscedastic(key: Key, f: Array) -> Array:
     mean, log_variance = _mean_and_log_variance(f)
     return mean + snp.exp(0.5 * log_variance) * normal(key, mean.shape, mean.dtype)
@@ -231,18 +271,31 @@ def _draw_heteroscedastic(key: Key, f: Array) -> Array:
 
 _BY_NAME: dict[str, Likelihood] = {
     "categorical": Likelihood(
-        "categorical", _categorical_nll, _categorical_root, lambda key, f: categorical(key, f, 0)
+        "categorical",
+        _categorical_nll,
+        _categorical_root,
+        lambda key, f: categorical(key, f, 0),
+        _categorical_split,
     ),
     "bernoulli": Likelihood(
-        "bernoulli", _bernoulli_nll, _bernoulli_root, lambda key, f: bernoulli(key, sigmoid(f))
+        "bernoulli",
+        _bernoulli_nll,
+        _bernoulli_root,
+        lambda key, f: bernoulli(key, sigmoid(f)),
+        _bernoulli_split,
     ),
     "gaussian": Likelihood(
         "gaussian",
         _gaussian_nll,
         _gaussian_root,
         lambda key, f: f + normal(key, f.shape, f.dtype),
+        _gaussian_split,
     ),
     "heteroscedastic": Likelihood(
-        "heteroscedastic", _heteroscedastic_nll, _heteroscedastic_root, _draw_heteroscedastic
+        "heteroscedastic",
+        _heteroscedastic_nll,
+        _heteroscedastic_root,
+        _draw_heteroscedastic,
+        _heteroscedastic_split,
     ),
 }

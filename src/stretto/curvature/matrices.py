@@ -27,10 +27,12 @@ from stretto.curvature.batches import (
     outputs_of,
     rank_of,
     roots_of,
+    splits_of,
     sum_over_batches,
 )
 from stretto.curvature.likelihoods import rounding
 from stretto.curvature.plan import Plan
+from stretto.curvature.uses import arranged
 from stretto.random import fold_in, normal
 
 if TYPE_CHECKING:
@@ -134,6 +136,12 @@ def _jacobians(curvature: Curvature, batch: Batch) -> dict[str, Array]:
 @jit
 def dense(curvature: Curvature) -> Array:
     """Compute the matrix, (P, P)."""
+    plan = Plan(curvature)
+    if plan.is_last_layer:
+        return _dense_of_last_layer(curvature, plan)
+    rank, size = rank_of(curvature), curvature.size
+    what = f"the Jacobians of one example, {rank:,} × {size:,},"
+    need_room("Curvature.dense", rank * size, dtype_of(curvature), what)
 
     def one(batch: Batch) -> Array:
         parts = _jacobians(curvature, batch)
@@ -141,8 +149,59 @@ def dense(curvature: Curvature) -> Array:
         whole = snp.concatenate(rows, 1)
         return whole.T @ whole
 
-    size = batch_of(curvature, rank_of(curvature) * curvature.size)
-    return sum_over_batches(curvature, size, one)
+    return sum_over_batches(curvature, batch_of(curvature, rank * size), one)
+
+
+def _dense_of_last_layer(curvature: Curvature, plan: Plan) -> Array:
+    """Compute Σ Λ ⊗ a aᵀ, for a the inputs of the layer, and 1 for what is added.
+
+    With Λ = D − V Vᵀ beside its diagonal D, that is −X Xᵀ of X = V ⊗ a, where rows are of two
+    outputs, and Σ D a aᵀ where they are of one.
+    """
+    output, inputs = _rows_of_last_layer(plan)
+    known = plan.knows_split
+
+    def one(batch: Batch) -> tuple[Array, Array | None]:
+        _, seen, out = plan.sum_over_columns(curvature, batch, lambda taps, exact: None)
+        ones = snp.ones((len(out), 1), out.dtype)
+        others = [plan.other(n, seen) for n in range(len(plan.listed))]
+        a = snp.concatenate([ones if x is None else x[0] for x in others], 1)
+        diagonal, factor = splits_of(curvature, out, batch) if known else (None, None)
+        if not known:
+            factor = roots_of(curvature, out, batch).astype(out.dtype)
+        beside = snp.zeros((), out.dtype)
+        if factor is not None:
+            x = factor[:, output] * a[:, inputs, None]
+            x = snp.moveaxis(x, -1, 0).reshape(-1, len(output))
+            beside = x.T @ x
+        if diagonal is None:
+            return beside, None
+        weighted = (diagonal[:, :, None] * a[:, None]).reshape(len(out), -1)
+        return beside, (weighted.T @ a).reshape(-1, a.shape[1], a.shape[1])
+
+    beside, own = sum_over_batches(curvature, batch_of(curvature, 2 * len(output)), one)
+    if own is None:
+        return beside
+    same = output[:, None] == output
+    return snp.where(same, own[output[:, None], inputs[:, None], inputs], -beside)
+
+
+def _rows_of_last_layer(plan: Plan) -> tuple[Array, Array]:
+    """Return for each row of the matrix the output, and the number among inputs of all weights."""
+    outputs: list[Array] = []
+    inputs: list[Array] = []
+    before = 0
+    for n, use in enumerate(plan.listed):
+        layout = plan.layouts[use.weight]
+        outs, ins = layout.size("out"), layout.size("in")
+        numbers = snp.arange(outs, dtype=np.int32).reshape(use.tap_shape)
+        order = arranged(numbers, plan.axes_of_g(n), "out").reshape(outs, 1)
+        every = snp.arange(before, before + ins, dtype=np.int32)
+        for found, rows in ((outputs, order), (inputs, every)):
+            whole = snp.broadcast_to(rows, (1, outs, ins))
+            found.append(layout.weight(whole).reshape(-1))
+        before += ins
+    return snp.concatenate(outputs), snp.concatenate(inputs)
 
 
 @jit
@@ -154,7 +213,7 @@ def diagonal(curvature: Curvature) -> dict[str, Array]:
     """
     names = curvature.names
     plan = Plan(curvature, once=True)
-    plan.need_room("Curvature.diagonal")
+    plan.need_room("Curvature.diagonal", plan.elements)
     layouts = plan.layouts
 
     def one(batch: Batch) -> dict[str, Array]:

@@ -12,10 +12,13 @@ reorder axes, a stride of 0 repeats, and a negative one runs backwards.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 import stretto.numpy as snp
 from stretto._engine.api.autodiff.derivatives import vjp
@@ -32,7 +35,7 @@ from stretto._engine.ops.convolution.general import ConvGeneralDilated
 from stretto._engine.ops.index.primitives import Gather, GatherDimensionNumbers
 from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.shape import Rev
-from stretto.lax import conv_general_dilated_patches
+from stretto.lax import pad
 
 Pairs: TypeAlias = tuple[tuple[int, int], ...]
 """An axis, as pairs of stride and size, major first; none for an axis of size 1."""
@@ -323,7 +326,7 @@ def _product_axes(op: DotGeneral, operand: int, view: View, ndims: Sequence[int]
 
 
 def _convolution_axes(op: ConvGeneralDilated, view: View) -> _Found | None:
-    """Return the axes of g, and of the windows (examples, groups, in, *window, *positions)."""
+    """Return the axes of g, and of the windows (examples, *positions, *window, groups and in)."""
     spec = op.dims.rhs_spec
     outs = view.axes[spec[0]]
     size = math.prod([n for _, n in outs])
@@ -332,10 +335,11 @@ def _convolution_axes(op: ConvGeneralDilated, view: View) -> _Found | None:
         return None
     g_axes: list[Axis] = [()] * len(spec)
     g_axes[op.dims.out_spec[1]] = (*_marked("shared", split[0]), *_marked("out", split[1]))
-    # Features of the windows are groups, inputs of each, and the window's elements.
-    inputs = [part for i in spec[1:] for part in _marked("in", view.axes[i])]
-    spatial: list[Axis] = [()] * (len(spec) - 2)
-    return tuple(g_axes), ((), (*_marked("shared", split[0]), *inputs), *spatial)
+    window = [_marked("in", view.axes[i]) for i in spec[2:]]
+    inputs = _marked("in", view.axes[spec[1]])
+    positions: list[Axis] = [()] * len(window)
+    features = (*_marked("shared", split[0]), *inputs)
+    return tuple(g_axes), ((), *positions, *window, features)
 
 
 def _look_up_axes(op: Gather, view: View, shape: Sequence[int], ndim: int) -> _Found | None:
@@ -371,7 +375,8 @@ def run(
         program: the program, or one that an equation of it holds.
         args: its arguments.
         uses: by path, the uses of one equation, with their numbers.
-        taps: by the number of the use; those in loops have the axis of steps in front.
+        taps: by the number of the use, for as many as are wanted; those in loops have the axis of
+            steps in front.
         path: where the program is.
     """
     known: dict[Any, Any] = dict(zip(program.inputs, args, strict=True))
@@ -388,12 +393,12 @@ def run(
         if here in uses:
             out = op(*values)
             for n, use in uses[here]:
-                out = out + taps[n]
+                out = out + taps[n] if n in taps else out
                 if use.a_axes is not None:
                     seen[n] = _other_operand(op, use.operand, values)
             outs = [out]
         elif below and isinstance(op, Scan):
-            outs, inner = _run_loop(op, values, uses, {n: taps[n] for n in below}, here)
+            outs, inner = _run_loop(op, values, uses, {n: taps[n] for n in below & {*taps}}, here)
             seen.update(inner)
         elif below:
             held: Any = op
@@ -424,16 +429,7 @@ def _run_loop(
 def _other_operand(op: Any, operand: int, values: Sequence[Any]) -> Any:
     """Return a: the other factor, windows of a convolution, or the root of how often rows came."""
     if isinstance(op, ConvGeneralDilated):
-        lhs, kernel = values
-        spec = op.dims.rhs_spec
-        return conv_general_dilated_patches(
-            snp.transpose(lhs, op.dims.lhs_spec),
-            [kernel.shape[i] for i in spec[2:]],
-            op.strides,
-            op.padding,
-            op.lhs_dilation,
-            op.rhs_dilation,
-        )
+        return _windows(op, *values)
     if isinstance(op, Gather):
         weight, rows = values
         (row,) = op.dimension_numbers.collapsed_slice_dims
@@ -447,27 +443,110 @@ def _other_operand(op: Any, operand: int, values: Sequence[Any]) -> Any:
     return values[1 - operand]
 
 
-def arranged(x: Any, axes: Sequence[Axis], role: str) -> Any:
-    """Return an array as (shared, positions, elements), elements of this role in rows' order.
+def _windows(op: ConvGeneralDilated, image: Any, kernel: Any) -> Any:
+    """Return the windows that a convolution multiplies: (examples, *positions, *window, features).
+
+    Features last, so that what is copied lies side by side.
+    """
+    batch, features, *spatial = op.dims.lhs_spec
+    x = snp.transpose(image, (batch, *spatial, features))
+    sizes = [kernel.shape[i] for i in op.dims.rhs_spec[2:]]
+    edges = [(low, high, d - 1) for (low, high), d in zip(op.padding, op.lhs_dilation, strict=True)]
+    if any([edge != (0, 0, 0) for edge in edges]):
+        x = pad(x, 0, [(0, 0, 0), *edges, (0, 0, 0)])
+    spans = [(k - 1) * d + 1 for k, d in zip(sizes, op.rhs_dilation, strict=True)]
+    counts = [(n - s) // t + 1 for n, s, t in zip(x.shape[1:-1], spans, op.strides, strict=True)]
+    parts = []
+    for at in itertools.product(*[range(k) for k in sizes]):
+        starts = [i * d for i, d in zip(at, op.rhs_dilation, strict=True)]
+        cuts = [
+            slice(start, start + (n - 1) * t + 1, t)
+            for start, n, t in zip(starts, counts, op.strides, strict=True)
+        ]
+        parts.append(x[(slice(None), *cuts)])
+    whole = snp.stack(parts, -2)
+    return whole.reshape((*whole.shape[:-2], *sizes, whole.shape[-1]))
+
+
+class Arrangement(NamedTuple):
+    """How an array becomes (groups, positions, elements): equal ones give the same numbers."""
+
+    parts: tuple[int, ...]
+    """The sizes of what its axes are made of."""
+    backwards: tuple[int, ...]
+    """Which of them run backwards."""
+    roles: tuple[tuple[int, ...], ...]
+    """Which are groups, positions, elements, and what is summed: each in the order of rows."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many there are of each of the four."""
+        return [math.prod([self.parts[i] for i in role]) for role in self.roles]
+
+    def apply(self, x: Any) -> Any:
+        """Return the array so."""
+        x = snp.reshape(x, self.parts)
+        x = snp.flip(x, self.backwards) if self.backwards else x
+        x = snp.transpose(x, [i for role in self.roles for i in role])
+        *sizes, summed = self.sizes
+        return x.reshape(sizes) if summed == 1 else x.reshape(self.sizes).sum(axis=-1)
+
+    def square(self, x: Any) -> Any:
+        """Return the sums of x xᵀ over positions, (groups, n, n), of the array as it lies.
+
+        Elements are brought to the order of rows in the square, which is less to move.
+        """
+        elements = self.roles[2]
+        stored = tuple(sorted(elements))
+        roles = (self.roles[0], self.roles[1], stored, self.roles[3])
+        backwards = tuple([i for i in self.backwards if i not in elements])
+        rows = self._replace(backwards=backwards, roles=roles).apply(x)
+        rows = rows.astype(snp.promote_types(rows.dtype, np.float32))
+        if len(rows) == 1:
+            out = (rows[0].T @ rows[0])[None]  # which is computed above the diagonal alone
+        else:
+            out = snp.swapaxes(rows, 1, 2) @ rows
+        flips = [stored.index(i) for i in self.backwards if i in elements]
+        if stored == elements and not flips:
+            return out
+        count, sizes = len(stored), [self.parts[i] for i in stored]
+        out = out.reshape((-1, *sizes, *sizes))
+        if flips:
+            out = snp.flip(out, [1 + i + add for i in flips for add in (0, count)])
+        order = [1 + stored.index(i) for i in elements]
+        out = snp.transpose(out, [0, *order, *[i + count for i in order]])
+        return out.reshape(rows.shape[0], rows.shape[-1], rows.shape[-1])
+
+
+def arrangement(shape: Sequence[int], axes: Sequence[Axis], role: str) -> Arrangement:
+    """Return how an array of this shape is arranged; its axes in front of ``axes`` are positions.
 
     Args:
-        x: (..., *axes), with as many axes in front as it has more, which are positions.
+        shape: (..., *axes).
         axes: what the axes are.
-        role: ``"out"`` or ``"in"``.
+        role: ``"out"`` or ``"in"``: which elements are the last axis, in the order of rows.
     """
-    front = x.ndim - len(axes)
-    parts: list[tuple[str, int, int]] = [("position", 0, n) for n in x.shape[:front]]
-    for n, axis in zip(x.shape[front:], axes, strict=True):
+    front = len(shape) - len(axes)
+    parts: list[tuple[str, int, int]] = [("position", 0, n) for n in shape[:front]]
+    for n, axis in zip(shape[front:], axes, strict=True):
         parts.extend(axis or [("position", 0, n)])
-    x = snp.reshape(x, [n for _, _, n in parts])
-    backwards = [i for i, (_, stride, _) in enumerate(parts) if stride < 0]
-    x = snp.flip(x, backwards) if backwards else x
 
-    def places(*wanted: str) -> list[int]:
+    def places(*wanted: str) -> tuple[int, ...]:
         found = [i for i, (r, _, _) in enumerate(parts) if r in wanted]
-        return sorted(found, key=lambda i: -abs(parts[i][1]))
+        return tuple(sorted(found, key=lambda i: -abs(parts[i][1])))
 
-    groups = [places("shared"), places("position", "repeated"), places(role), places("summed")]
-    sizes = [math.prod([parts[i][2] for i in group]) for group in groups]
-    whole = snp.transpose(x, [i for group in groups for i in group]).reshape(sizes)
-    return whole.sum(axis=-1)
+    return Arrangement(
+        tuple([n for _, _, n in parts]),
+        tuple([i for i, (_, stride, _) in enumerate(parts) if stride < 0]),
+        (places("shared"), places("position", "repeated"), places(role), places("summed")),
+    )
+
+
+def arranged(x: Any, axes: Sequence[Axis], role: str) -> Any:
+    """Return an array as (groups, positions, elements); see ``arrangement``."""
+    return arrangement(x.shape, axes, role).apply(x)
+
+
+def squared(x: Any, axes: Sequence[Axis], role: str) -> Any:
+    """Return the sums over positions of x xᵀ, (groups, n, n), for the array as arranged."""
+    return arrangement(x.shape, axes, role).square(x)

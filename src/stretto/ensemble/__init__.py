@@ -61,7 +61,7 @@ exports(
     .anchoring: randomised_map
     .averaging: EMA SWA SWAG AverageState SWAGState
     .batch_statistics: update_batch_norm
-    .bayesian_regression: BayesianRegression MeanVariance fit_bayesian_regression
+    .bayesian_regression: BayesianRegression fit_bayesian_regression
     .calibration: HistogramBinning Isotonic Platt Temperature VectorScaling fit_histogram_binning
         fit_isotonic fit_platt fit_temperature fit_vector_scaling
     .combination: Selection geometric_mean greedy_selection log_mean logit_mean majority_vote

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
@@ -21,22 +21,14 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.tree import register_dataclass
 from stretto._engine.core.typing import Array, ArrayLike
 from stretto._engine.higher_order.stop_gradient import stop_gradient
+from stretto.ensemble.gaussian import Gaussian
 from stretto.ensemble.score_arguments import at_least_float32, concrete
 
-__all__ = ["BayesianRegression", "MeanVariance", "fit_bayesian_regression"]
+__all__ = ["BayesianRegression", "fit_bayesian_regression"]
 
 _REACH = math.log(1e12)
 """How far from the mean squared singular value the ratio ασ² is looked for, up and down."""
 _GRID = 129
-
-
-class MeanVariance(NamedTuple):
-    """Means and variances of predicted numbers, as ``gaussian_nll`` takes them."""
-
-    mean: Array
-    """(..., outputs), or (...) where targets were (examples,)."""
-    variance: Array
-    """Of the same shape."""
 
 
 @register_dataclass
@@ -92,7 +84,7 @@ class BayesianRegression:
         ratio = self.prior_precision * snp.square(noise)
         return self._fit_axes(snp.sum(squares / (squares + ratio), axis=0), -1)
 
-    def predict(self, features: ArrayLike, noise: bool = False) -> MeanVariance:
+    def predict(self, features: ArrayLike, noise: bool = False) -> Gaussian:
         """Predict targets, with the variance of their mean.
 
         Args:
@@ -100,7 +92,8 @@ class BayesianRegression:
             noise: add σ² to the variance, for that of new targets.
 
         Returns:
-            ``MeanVariance`` of mean and variance, (..., outputs) or (...).
+            A distribution for each number, since outputs are independent: mean and variance are
+                (..., outputs), or (...) where targets were (examples,).
 
         Raises:
             ValueError: the last axis of ``features`` has another size.
@@ -121,7 +114,7 @@ class BayesianRegression:
             variance = variance + rest @ (1 / self.prior_precision)[None]
         if noise:
             variance = variance + snp.square(self.noise)
-        return MeanVariance(self._fit_axes(x @ weights, -1), self._fit_axes(variance, -1))
+        return Gaussian(self._fit_axes(x @ weights, -1), self._fit_axes(variance, -1))
 
     def log_marginal_likelihood(
         self, prior_precision: ArrayLike | None = None, noise: ArrayLike | None = None
@@ -200,8 +193,8 @@ def fit_bayesian_regression(
 
     >>> x, y = snp.array([[1.0], [2.0]]), snp.array([1.0, 3.0])
     >>> fitted = fit_bayesian_regression(x, y, prior_precision=1.0, noise=1.0)
-    >>> mean, variance = fitted.predict(snp.array([[3.0]]))  # the weight is 7/6, its variance 1/6
-    >>> mean.round(4).tolist(), variance.round(4).tolist()
+    >>> out = fitted.predict(snp.array([[3.0]]))  # the weight is 7/6, its variance 1/6
+    >>> out.mean.round(4).tolist(), out.variance.round(4).tolist()
     ([3.5], [1.5])
     """
     caller = "fit_bayesian_regression"

@@ -28,7 +28,8 @@ class Gaussian:
     """Normal distributions: one, or many along leading axes.
 
     An event is what one distribution is over. Its axes are the last of ``mean``, and stand twice at
-    the end of ``covariance``.
+    the end of ``covariance``; there are none where each number has a distribution of its own, and
+    ``covariance`` is its variance.
 
     >>> import stretto.numpy as snp
     >>> one = Gaussian(snp.array([1.0, 2.0]), snp.array([[4.0, 1.0], [1.0, 9.0]]))
@@ -175,9 +176,8 @@ class Gaussian:
 def root_of(matrix: Array) -> Array:
     """Return the lower triangular R with R Rᵀ the matrix, which may be singular.
 
-    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding. A loop,
-    and not LAPACK: two programs in flight that factor batches of small matrices behind other work
-    waited for each other's threads for ever (jaxlib 0.10, two cores).
+    Cholesky's method, with a column of zeros where what is left of a diagonal is rounding;
+    LAPACK's has NaN for singular matrices.
     """
     size = matrix.shape[-1]
     rows = snp.arange(size)

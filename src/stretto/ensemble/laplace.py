@@ -11,7 +11,7 @@ import functools
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,7 +19,6 @@ import stretto.ensemble
 import stretto.numpy as snp
 from stretto import lax, random, tree
 from stretto._engine.api.jit.jit import jit
-from stretto._engine.api.sharding.placement import block_until_ready
 from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.integers import count
 from stretto._engine.core.interpreter import Tracer, as_value
@@ -38,8 +37,6 @@ from stretto.nn.functional.activations import sigmoid
 from stretto.numpy.normalized import softmax
 
 __all__ = ["Laplace", "fit_laplace"]
-
-T = TypeVar("T")
 
 STRUCTURES = ("full", "kron", "diagonal", "low_rank")
 LINKS = ("sampled", "probit", "bridge")
@@ -225,17 +222,6 @@ class Laplace:
         """Return a function of posteriors, and of trees alike, for all members."""
         return vmap(f) if isinstance(self.model, Ensemble) else f
 
-    def _waited(self, out: T) -> T:
-        """Return the result; of whole precisions of an ensemble, once it is there.
-
-        Two programs in flight that each factor a batch of matrices may wait for each other's
-        threads for ever (jaxlib 0.10, two cores).
-        """
-        traced = any([isinstance(leaf, Tracer) for leaf in tree.leaves(out)])
-        if self.structure == "full" and isinstance(self.model, Ensemble) and not traced:
-            block_until_ready(out)
-        return out
-
     def _own_keys(self, key: Key) -> Key:
         """Return the key of each member, ``split(key, members)``; itself of one network."""
         return random.split(key, len(self.model)) if isinstance(self.model, Ensemble) else key
@@ -297,7 +283,7 @@ class Laplace:
                 f"Laplace.predict: noise=True is for targets that are numbers; the likelihood is "
                 f"{self.likelihood.name!r}"
             )
-        return self._waited(_predict(self, _inputs(x, "Laplace.predict"), joint, noise))
+        return _predict(self, _inputs(x, "Laplace.predict"), joint, noise)
 
     def probabilities(
         self,
@@ -344,7 +330,7 @@ class Laplace:
         if link == "sampled" and key is None:
             raise ValueError(f"{caller}: link='sampled' needs key=, a key for its draws")
         samples = count(samples, caller, "samples", 1)
-        return self._waited(_probabilities(self, _inputs(x, caller), key, link, samples))
+        return _probabilities(self, _inputs(x, caller), key, link, samples)
 
     def members(self, key: Key, n: int) -> LinearisedEnsemble:
         """Draw members: networks linear in their weights, which are draws of the posterior.
@@ -361,7 +347,7 @@ class Laplace:
             TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.members", "n", 1)
-        return LinearisedEnsemble(self.model, self._waited(_draws(self, key, n)), self.weights)
+        return LinearisedEnsemble(self.model, _draws(self, key, n), self.weights)
 
     def sample(self, key: Key, n: int) -> Ensemble:
         """Draw weights, and put them into the network, which is too wide for prediction.
@@ -383,7 +369,7 @@ class Laplace:
             TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.sample", "n", 1)
-        differences = self._waited(_draws(self, key, n))
+        differences = _draws(self, key, n)
         if isinstance(self.model, Ensemble):
             size = len(self.model)
             many = self.model[np.repeat(np.arange(size), n).tolist()]
@@ -428,36 +414,40 @@ class Laplace:
                 f"noise="
             )
         changed = self._with(prior_precision, noise, "Laplace.log_marginal_likelihood")
-        return self._waited(_evidence(changed))
+        return _evidence(changed)
 
     def tuned(
         self,
         by: Literal["evidence", "validation"] = "evidence",
         per: Literal["all", "layer"] = "all",
         *,
+        noise: bool = False,
         data: Tree = None,
         key: Key | None = None,
         samples: int = 100,
     ) -> Laplace:
-        """Return the posterior with the prior that explains the data best.
+        """Return the posterior with the prior, and the noise, that explain the data best.
 
-        By the evidence it is found by Newton's method, which is sure to find it: the evidence is
-        concave in log δ. The weights stay those of the old prior: train again with the new one
-        where it is far from it, or go on from the prior that ``implied_prior_precision`` shows.
+        By the evidence they are found by Newton's method, which is sure to find them: the evidence
+        is concave in log δ and log σ together. The weights stay those of the old prior and noise:
+        train again with the new ones where they are far from them, or go on from the prior that
+        ``implied_prior_precision`` shows.
 
         Args:
             by: ``"evidence"``, or ``"validation"``: the greatest mean log density of held-out
                 targets, of 41 values from 1e-4 to 1e4.
             per: one δ for ``"all"`` weights, or for each ``"layer"``: each weight and each bias.
+            noise: find σ of a Gaussian's targets, too, by the evidence.
             data: (x, y), held out, for ``"validation"``.
             key: that of the draws of ``"validation"``, for all likelihoods but the Gaussian.
             samples: how many draws.
 
         Returns:
-            A new posterior; of an ensemble each member has its own prior.
+            A new posterior; of an ensemble each member has its own prior and noise.
 
         Raises:
-            ValueError: an argument is unknown or missing.
+            ValueError: an argument is unknown or missing, ``noise`` is asked for where the
+                likelihood has none, or the network meets all targets, so that the best σ is 0.
         """
         caller = "Laplace.tuned"
         if by not in ("evidence", "validation") or per not in ("all", "layer"):
@@ -465,10 +455,23 @@ class Laplace:
                 f"{caller}: by must be 'evidence' or 'validation' and per 'all' or 'layer', got "
                 f"{by!r} and {per!r}"
             )
+        if noise and (by != "evidence" or self.likelihood.name != "gaussian"):
+            raise ValueError(
+                f"{caller}: noise=True is for likelihood='gaussian' and by='evidence', got "
+                f"{self.likelihood.name!r} and {by!r}"
+            )
         if by == "evidence":
             if data is not None:
                 raise ValueError(f"{caller}: data= is for by='validation'; the evidence needs none")
-            return self._with(self._waited(_best_by_evidence(self, per)), None, caller)
+            prior, sigma = _best_by_evidence(self, per, noise)
+            if sigma is None or isinstance(sigma, Tracer):
+                return self._with(prior, sigma, caller)
+            if not bool(snp.all(snp.isfinite(sigma) & (sigma > 0))):
+                raise ValueError(
+                    f"{caller}: noise=True: the evidence grows for ever as σ falls, since the "
+                    f"network meets its targets: leave out noise=True, or take held-out data"
+                )
+            return self._with(prior, sigma, caller)
         if data is None or per == "layer":
             raise ValueError(
                 f"{caller}: by='validation' needs data=(x, y), held out, and has per='all'"
@@ -532,21 +535,32 @@ def _evidence(laplace: Laplace) -> Array:
     return laplace._each(lambda p: p.evidence(laplace._targets))(laplace._posterior)
 
 
-@functools.partial(jit, static_argnums=1)
-def _best_by_evidence(laplace: Laplace, per: str) -> dict[str, Array]:
-    def best(posterior: Posterior) -> dict[str, Array]:
-        names = list(posterior.prior_precision)
-        start = snp.log(snp.stack(list(posterior.prior_precision.values())))
+@functools.partial(jit, static_argnums=(1, 2))
+def _best_by_evidence(
+    laplace: Laplace, per: str, noise: bool
+) -> tuple[dict[str, Array], Array | None]:
+    """Return the prior with the greatest evidence, and the noise if it is asked for."""
 
-        def of(logs: Array) -> dict[str, Array]:
-            each = snp.broadcast_to(snp.exp(logs), (len(names),))
-            return {n: each[i] for i, n in enumerate(names)}
+    def best(posterior: Posterior) -> tuple[dict[str, Array], Array | None]:
+        names = list(posterior.prior_precision)
+        priors = snp.log(snp.stack(list(posterior.prior_precision.values())))
+        priors = priors if per == "layer" else snp.mean(priors, keepdims=True)
+        start = snp.append(priors, snp.log(posterior.noise)) if noise else priors
+
+        def of(logs: Array) -> tuple[dict[str, Array], Array | None]:
+            each = snp.broadcast_to(snp.exp(logs[: len(priors)]), (len(names),))
+            return {n: each[i] for i, n in enumerate(names)}, snp.exp(logs[-1]) if noise else None
 
         def loss(logs: Array) -> Array:
-            changed = dataclasses.replace(posterior, prior_precision=of(logs))
+            prior, sigma = of(logs)
+            changed = dataclasses.replace(
+                posterior,
+                prior_precision=prior,
+                noise=posterior.noise if sigma is None else sigma,
+            )
             return -changed.evidence(laplace._targets)
 
-        return of(minimize(loss, start if per == "layer" else snp.mean(start, keepdims=True)))
+        return of(minimize(loss, start))
 
     return laplace._each(best)(laplace._posterior)
 

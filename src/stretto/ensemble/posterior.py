@@ -21,6 +21,7 @@ from stretto._engine.passes.formulations.members import budget
 from stretto.curvature.batches import outputs_of
 from stretto.curvature.curvature import ggn
 from stretto.curvature.jacobians import jacobians, numbers_of
+from stretto.curvature.kron import needs_roots
 from stretto.curvature.likelihoods import Likelihood
 from stretto.curvature.parts import Choice, Parts, parts_of
 from stretto.ensemble.gaussian import Gaussian, root_of
@@ -95,11 +96,13 @@ def fit_posterior(
     size = sum([w.size for w in parts.chosen.values()])
     curvature = ggn(model, x, likelihood, y=y, weights=weights, batch_size=batch_size)
     out, root = outputs_of(curvature)
-    refuse_size(
-        2 * members * root.size * root.dtype.itemsize,
-        f"fit_laplace: the root of the Hessian of {out.size:,} outputs, and its cotangents,",
-        "give a Likelihood whose root has fewer columns, as one of drawn targets",
-    )
+    if structure != "kron" or needs_roots(curvature):
+        refuse_size(
+            2 * members * root.size * root.dtype.itemsize,
+            f"fit_laplace: the root of the Hessian of {out.size:,} outputs, and its cotangents,",
+            "give a Likelihood whose root has fewer columns, as one of drawn targets, or take "
+            "weights='last' and structure='kron', which needs none",
+        )
 
     def loss(chosen: dict[str, Array], x: Tree, y: Array) -> Array:
         return snp.sum(vmap(likelihood.nll)(parts.apply(chosen, x), y))

@@ -52,7 +52,7 @@ from stretto._engine.ops.convert import convert
 from stretto.numpy.arguments import weakly_inexact
 from stretto.numpy.updating import absent
 from stretto.random import streams
-from stretto.random.keys import PRNGKey, as_key, fold_in, key_data
+from stretto.random.keys import PRNGKey, as_key, bits, fold_in, key_data
 
 __all__ = ["EmptyState", "GradientTransformation", "GradientTransformationExtraArgs", "Mask",
            "MaskedNode", "ScalarOrSchedule", "Schedule", "apply_updates", "identity",
@@ -403,7 +403,10 @@ def first_key(key: Key | int | None, caller: str) -> Array:
     """
     if key is None:
         key = streams.next_key(caller) if _now.draw is None else _now.draw()
-    words = PRNGKey(key) if isinstance(key, (int, np.integer)) else key_data(as_key(key, caller))
+    made = PRNGKey(key) if isinstance(key, (int, np.integer)) else as_key(key, caller)
+    words = key_data(made)
+    if words.shape != (2,):  # of another generator, which makes a key for this one
+        words = bits(made, (2,), np.uint32)
     return words if _now.member is None else fold_in(words, _now.member)
 
 

@@ -394,6 +394,7 @@ def ivon(
         ValueError: ``data_size`` is not positive, a number is negative or out of range,
             an array has axes (see ``per_member``), or ``update`` is called without parameters or
             without ``at=``.
+        TypeError: a parameter is complex.
 
     Source: Shen et al., "Variational learning is effective for large deep networks", 2024,
     algorithm 1, with one draw a step.

@@ -23,10 +23,10 @@ from stretto._engine.core.typing import Array, ArrayLike
 from stretto.optim.base import Scalar, Schedule, check, schedule
 
 __all__ = ["constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule",
-           "cyclical_schedule", "cyclical_temperature_schedule", "exponential_decay", "join_schedules",
-           "linear_onecycle_schedule", "linear_schedule", "piecewise_constant_schedule",
-           "piecewise_interpolate_schedule", "polynomial_schedule", "sgdr_schedule",
-           "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+           "cyclical_schedule", "cyclical_temperature_schedule", "exponential_decay",
+           "join_schedules", "linear_onecycle_schedule", "linear_schedule",
+           "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polynomial_schedule",
+           "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
            "warmup_exponential_decay_schedule"]  # fmt: skip
 
 

@@ -317,8 +317,11 @@ def test_what_programs_on_gpus_call_is_registered_once(plugin):
     assert plugin.done[1:] == [("callback_", plugin.found, "handle")]
 
 
-def test_what_programs_call_of_lapack_is_registered_once(monkeypatch):
+@pytest.mark.parametrize("extended", [False, True])
+def test_what_programs_call_of_lapack_is_registered_once(extended, monkeypatch):
     done = []
+    extension = SimpleNamespace(in_parts=lambda function: -function) if extended else None
+    monkeypatch.setattr(clients, "extension", extension)
     lapack = SimpleNamespace(
         initialize=lambda: done.append("initialize"),
         registrations=lambda: {"lapack_a_ffi": 1, "lapack_b": 2, "another_ffi": 3},
@@ -332,12 +335,16 @@ def test_what_programs_call_of_lapack_is_registered_once(monkeypatch):
     at.jax = SimpleNamespace(register_custom_call_as_batch_partitionable=done.append)
     for targets in ([], ["another"], ["lapack_a_ffi", "another"], ["lapack_a_ffi"]):
         at.provide(Facts(targets={*targets}))
-    assert done == [
-        *found,  # SciPy's module before the one that imports another of SciPy's
-        "initialize",
-        ("lapack_a_ffi", 1, "cpu", 1),
-        "lapack_a_ffi",
-    ]
+    assert (
+        done
+        == [
+            *found,  # SciPy's module before the one that imports another of SciPy's
+            "initialize",
+            ("lapack_a_ffi", 1, "cpu", 1),
+            "lapack_a_ffi",
+            *[("lapack_a_ffi_in_parts", -1, "cpu", 1), "lapack_a_ffi_in_parts"][: 2 * extended],
+        ]
+    )
 
 
 def test_programs_on_several_devices_are_split_by_shardings():

@@ -100,6 +100,34 @@ def test_momentum_moves_the_precision_towards_that_of_all_data():
         st.jit(lambda m, x: m(x))(layer, X)
 
 
+def test_the_precision_is_factored_once_when_it_is_known():
+    layer = head("gaussian", prior_precision=0.6)
+    np.testing.assert_allclose(layer.root[0], 0.6**0.5 * np.eye(D), rtol=1e-15)
+    predict = lambda m, x: m.distribution(x).variance
+    assert "cholesky" not in str(st.make_graph(predict)(layer, NEW))
+    after = update_precision(layer, [X])
+    whole = np.asarray(after.precision[0]) + 0.6 * np.eye(D)
+    np.testing.assert_allclose(after.root[0] @ after.root[0].T, whole, rtol=1e-12, atol=1e-14)
+    assert "root" in after.state_dict()
+
+
+@pytest.mark.parametrize("call", [st.jit, lambda f: f])
+def test_a_tracked_precision_is_factored_when_it_has_moved(call):
+    layer = update_precision(head("gaussian", momentum=0.9, data_size=120, noise=0.5), [X])
+    assert layer.root_is_current
+    _, moved = st.jit(nn.stateful_call)(layer.train(), X)
+    moved = moved.eval()
+    assert not moved.root_is_current
+    np.testing.assert_array_equal(moved.root, layer.root)
+    new = features(layer, NEW)
+    for module in (layer.eval(), moved, update_precision(moved, [X])):
+        inverse = np.linalg.inv(np.asarray(module.precision[0]) + np.eye(D))
+        variance = call(lambda m, x: m.distribution(x).variance)(module, NEW)
+        expected = np.einsum("ni,ij,nj->n", new, inverse, new)
+        np.testing.assert_allclose(variance[:, 0], expected, rtol=1e-9)
+    assert not np.allclose(moved.precision, layer.precision)
+
+
 def test_gradients_are_of_weights_and_inputs_not_of_what_is_drawn():
     layer = head().train()
     slopes = st.grad(lambda m: (m(X) ** 2).sum())(layer)
@@ -130,7 +158,9 @@ def test_an_ensemble_is_each_member_alone():
     for i in (0, 2):
         alone = update_precision(fitted[i], [X])
         np.testing.assert_allclose(out[i], alone(NEW), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(after[i][2].precision, alone[2].precision, rtol=1e-9, atol=1e-12)
+        for name in ("precision", "root"):
+            one, other = getattr(after[i][2], name), getattr(alone[2], name)
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
         assert not np.array_equal(fitted[i][0].direction, members[i][0].direction)
 
 
@@ -234,7 +264,9 @@ def test_misuse(monkeypatch):
     with pytest.raises(TypeError, match="expected an Ensemble of modules"):
         update_precision(st.Ensemble(lambda p, x: x * p, [1.0, 2.0]), [X])
     monkeypatch.setitem(RandomFeatureGaussianProcess.__init__.__globals__, "_LARGE", 1000)
-    with pytest.warns(UserWarning, match=r"precision \(4, 16, 16\) takes 0.0 GiB; fewer"):
+    with pytest.warns(
+        UserWarning, match=r"precision \(4, 16, 16\) and its root take 0.0 GiB; fewer"
+    ):
         head()
     with pytest.raises(TypeError, match="expected a Linear, Conv1d, Conv2d or Conv3d, got Tanh"):
         SpectralNorm(nn.Tanh())

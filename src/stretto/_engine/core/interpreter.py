@@ -387,8 +387,9 @@ def type_of(x: Any, caller: str = "this function", argument: str = "x") -> Array
 
 def refuse_masked(x: Any, caller: str, argument: str) -> None:
     """Raise ``TypeError`` for NumPy's masked array, whose mask would be lost."""
-    masked = sys.modules.get("numpy.ma")  # until it is loaded, nobody can have a masked array
-    if masked is not None and isinstance(x, masked.MaskedArray):
+    # Until it is loaded, which another thread may be about to do, nobody can have a masked array.
+    masked: Any = sys.modules.get("numpy.ma")
+    if isinstance(x, getattr(masked, "MaskedArray", ())):
         count = masked.count_masked(x)
         raise TypeError(
             f"{caller}: {argument} is a NumPy masked array, "

@@ -5,6 +5,9 @@ the processor has no vectors that it has code for, or where ``STRETTO_KERNELS=0`
 ``WITHOUT`` then says why. Programs are then written as XLA's own operations, with the same results
 within rounding. ``LEVEL`` names the vectors that the kernels use: the best of the processor, unless
 ``STRETTO_KERNELS_LEVEL`` or XLA's own ``--xla_cpu_max_isa`` asks for less.
+
+``extension`` is the module also where the processor has no such vectors: what calls LAPACK for
+batches (``lapack.c``) needs none.
 """
 
 from __future__ import annotations
@@ -66,18 +69,26 @@ def _asked() -> str:
     return _LEVELS.get(most[1].upper().partition("_")[0], most[1].lower()) if most else ""
 
 
-def _load() -> tuple[Any, str, str]:
-    """Return the module, the level that it runs at, and nothing; or None, and why."""
+def _find() -> tuple[Any, str]:
+    """Return the module, and nothing; or None, and why."""
     if os.environ.get("STRETTO_KERNELS", "").lower() in ("0", "false"):
-        return None, "", "STRETTO_KERNELS=0 turns them off"
+        return None, "STRETTO_KERNELS=0 turns them off"
     try:
         module = importlib.import_module("stretto._engine.kernels._kernels")
     except ModuleNotFoundError:
-        return None, "", "they were not built for this Python"
+        return None, "they were not built for this Python"
     except ImportError as error:
-        return None, "", f"they cannot be loaded ({error})"
+        return None, f"they cannot be loaded ({error})"
     if module.REVISION != _REVISION:
-        return None, "", "they were built from another version of the package"
+        return None, "they were built from another version of the package"
+    return module, ""
+
+
+def _load() -> tuple[Any, str, str]:
+    """Return the module, the level that it runs at, and nothing; or None, and why."""
+    module, why = _find()
+    if module is None:
+        return None, "", why
     levels = module.levels()
     level = _asked() or (levels or ["none"])[0]
     if level not in levels:
@@ -86,10 +97,26 @@ def _load() -> tuple[Any, str, str]:
     return module, level, ""
 
 
-_REVISION = 10
+_REVISION = 12
 """The revision that this package calls; kernels built from another source are not used."""
 
+extension = _find()[0]
 kernels, LEVEL, WITHOUT = _load()
+
+LAPACK = "lapack_", "tridiagonal_"
+"""The names of jaxlib's functions for LAPACK begin so."""
+
+IN_PARTS = "_in_parts"
+"""The end of the names by which programs call them through the extension."""
+
+
+def in_parts(target: str) -> str:
+    """Return the name by which a function is called on this processor.
+
+    jaxlib's functions for LAPACK wait for threads of XLA's pool that may not come
+    (``kernels/lapack.c``).
+    """
+    return target + IN_PARTS if extension is not None and target.startswith(LAPACK) else target
 
 
 def advise_huge_pages(value: bool) -> None:

@@ -45,6 +45,10 @@ void stretto_forget(int slot);
 void stretto_huge_pages(const XLA_FFI_CallFrame *frame);
 void stretto_want_huge_pages(int on);
 
+/* What calls a routine of jaxlib's for LAPACK part by part (lapack.c), the same one each time; NULL if
+there are too many. */
+XLA_FFI_Handler *stretto_in_parts(XLA_FFI_Handler *routine);
+
 /* Errors, which XLA raises where the program was called. */
 XLA_FFI_Error *stretto_error(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message);
 

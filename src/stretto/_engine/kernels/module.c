@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 10
+#define REVISION 12
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 
@@ -531,11 +531,24 @@ static PyObject *handlers(PyObject *self, PyObject *unused)
     return table;
 }
 
+static PyObject *in_parts(PyObject *self, PyObject *capsule)
+{
+    const char *name = PyCapsule_GetName(capsule);
+    void *routine = PyErr_Occurred() ? NULL : PyCapsule_GetPointer(capsule, name);
+    if (!routine)
+        return NULL;
+    XLA_FFI_Handler *handler = stretto_in_parts((XLA_FFI_Handler *)routine);
+    if (!handler)
+        return PyErr_Format(PyExc_RuntimeError, "there are more routines of LAPACK than can be called in parts");
+    return PyCapsule_New((void *)handler, "xla._CUSTOM_CALL_TARGET", NULL);
+}
+
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Have the kernels of a level run from now on, by its name."},
     {"huge_pages", huge_pages, METH_O, "Say whether kernels advise huge pages, as they do at first."},
     {"levels", levels, METH_NOARGS, "Return the levels that this processor has, the best first."},
     {"handlers", handlers, METH_NOARGS, "Return what XLA calls, by name."},
+    {"in_parts", in_parts, METH_O, "Return what calls a routine of jaxlib's for LAPACK part by part."},
     {NULL, NULL, 0, NULL},
 };
 

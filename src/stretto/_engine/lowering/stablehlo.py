@@ -12,6 +12,7 @@ dialect.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, MappingProxyType
 from typing import Any
@@ -27,7 +28,7 @@ from stretto._engine.core.program import Program, form, literal_key
 from stretto._engine.core.recorder import record
 from stretto._engine.core.shardings import NamedSharding, Placement, Sharding
 from stretto._engine.core.types import ArrayType, array_type
-from stretto._engine.kernels import kernels
+from stretto._engine.kernels import in_parts, kernels
 from stretto._engine.lowering.text import (
     TOKEN,
     Element,
@@ -339,6 +340,10 @@ class _Operands(dict[Any, Operand]):
         return self.literal(atom)
 
 
+_NAME = re.compile(r"@(\w+)")
+"""The name of a function, of a module's own or of a custom call's."""
+
+
 class Builder(Collectives):
     """Writes programs, and the functions that they call."""
 
@@ -525,8 +530,9 @@ class Builder(Collectives):
         self._has_scalars_alone = False
         if main not in self._modules:
             self._modules.add(main)
-            self._bodies.append(functions)
-            self._facts.targets.update(targets)
+            ours = {name: in_parts(name) if self.plans else name for name in targets}
+            self._bodies.append(_NAME.sub(lambda m: f"@{ours.get(m[1], m[1])}", functions))
+            self._facts.targets.update(ours.values())
         # What it has in it is not known: the compiler is asked to expect anything.
         self._facts.has_loops = self._facts.has_reductions = True
         names = [

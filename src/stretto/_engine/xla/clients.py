@@ -26,8 +26,9 @@ from stretto._engine.core.config import config
 from stretto._engine.core.errors import ForkedProcessError
 from stretto._engine.core.machine import cores
 from stretto._engine.core.threads import in_child, lock
-from stretto._engine.kernels import kernels
+from stretto._engine.kernels import IN_PARTS, LAPACK, extension, kernels
 from stretto._engine.lowering.text import Facts
+from stretto._engine.xla import memory
 from stretto._engine.xla.options import (
     EFFORTS,
     EXTRAS,
@@ -39,9 +40,6 @@ from stretto._engine.xla.options import (
 
 TESTED = ((0, 10, 2), (0, 13))
 """The first version of jaxlib that these calls were tested with, and the first that was not."""
-
-_LAPACK = "lapack_", "tridiagonal_"
-"""The names of jaxlib's functions for LAPACK begin so."""
 
 _KERNELS = "stretto_"
 """The names of our own functions in C begin so."""
@@ -146,6 +144,7 @@ class Runtime:
         # Up to 0.11.0 a handler must be told not to check results; later ones never do.
         self.skip_checks = (True,) if version <= (0, 11, 0) else ()
         self.breaks_on_huge = version >= (0, 12, 0)  # see ``memory.HUGE``
+        memory.reuse_blocks()
         with _quiet():
             self.xla_client = importlib.import_module("jaxlib.xla_client")
             self.client = self._connected(job, coordination, address)
@@ -210,11 +209,12 @@ class Runtime:
     def provide(self, facts: Facts) -> None:
         """Register the functions that this program calls: SciPy's LAPACK, under jaxlib's names.
 
-        If another user of jaxlib has registered them as well, that changes nothing.
+        If another user of jaxlib has registered them as well, that changes nothing. Where the
+        extension is there, programs call them through it, under names of ours.
         """
         if any([name.startswith(_KERNELS) for name in facts.targets]):
             self._provide_kernels()
-        if not any([name.startswith(_LAPACK) for name in facts.targets]):
+        if not any([name.startswith(LAPACK) for name in facts.targets]):
             return
         with _lock:
             if self._provided:
@@ -225,10 +225,16 @@ class Runtime:
             importlib.import_module("scipy.linalg")
             functions.initialize()
             for name, function in functions.registrations().items():
-                if name.startswith(_LAPACK) and name.endswith("_ffi"):
-                    self.xla_client.register_custom_call_target(name, function, "cpu", 1)
-                    self.jax.register_custom_call_as_batch_partitionable(name)
+                if name.startswith(LAPACK) and name.endswith("_ffi"):
+                    self._register(name, function)
+                    if extension is not None:
+                        self._register(name + IN_PARTS, extension.in_parts(function))
             self._provided = True
+
+    def _register(self, name: str, function: Any) -> None:
+        """Register a function that is called part by part where a batch is split over devices."""
+        self.xla_client.register_custom_call_target(name, function, "cpu", 1)
+        self.jax.register_custom_call_as_batch_partitionable(name)
 
     def _provide_kernels(self) -> None:
         """Register our kernels."""

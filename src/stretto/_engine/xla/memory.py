@@ -5,15 +5,17 @@ and ends the process when that is used; where it gives none, XLA ends it when a 
 Python's buffer protocol, or never says that a result failed beside another. So programs that need
 much are refused beforehand where there is too little (``RunIfRoom``).
 
-XLA allocates the temporaries of a program as one block at each call. By default glibc has large
-blocks mapped by the system, which fills every page with zeros when it is first touched, and unmaps
-them when they are freed. ``config.keep_memory`` has ``malloc`` keep them, before threads of
-``pjrt`` have started; see docs/decisions/0042-memory-kept.md.
+XLA allocates each result, and the temporaries of a program as one block, at each call. glibc has
+large blocks mapped by the system, which fills every page with zeros when it is first touched, and
+unmaps them when they are freed. What it would learn with time, to take blocks below 32 MiB from
+what was freed, it is told before XLA starts (``reuse_blocks``); ``config.keep_memory`` has it keep
+all. See docs/decisions/0042-memory-kept.md and 0089.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import re
 from collections.abc import Callable, Sequence
@@ -173,6 +175,31 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -3, -4, -8
 def is_glibc() -> bool:
     """Say whether the C library of the process is glibc, whose ``malloc`` can be told."""
     return platform.libc_ver()[0] == "glibc"
+
+
+_MEMORY_LEFT = 1 << 28
+"""The bytes at the heap's end that may stay free before they are given back to the system."""
+_told: list[bool] = []
+
+
+def reuse_blocks() -> None:
+    """Have blocks below 32 MiB taken from what was freed before, in one heap for all threads.
+
+    glibc raises its thresholds as far by itself, when it sees such blocks freed; but gives threads
+    heaps of their own, whose ends it unmaps. Whoever has set parameters of ``malloc`` in the
+    environment is left alone. Once for the process, before XLA has threads.
+    """
+    if _told or not is_glibc() or config.keep_memory:
+        return
+    _told.append(True)
+    if any([name.startswith("MALLOC_") for name in os.environ]) or "malloc" in os.environ.get(
+        "GLIBC_TUNABLES", ""
+    ):
+        return
+    libc = ctypes.CDLL(None)
+    libc.mallopt(_ARENA_MAX, 1)
+    libc.mallopt(_MMAP_THRESHOLD, ALWAYS_MAPPED)
+    libc.mallopt(_TRIM_THRESHOLD, _MEMORY_LEFT)
 
 
 def keep_memory(value: bool) -> None:

@@ -25,8 +25,8 @@ from stretto._engine.api.vectorize import vmap
 from stretto._engine.core.position import user_stack_level
 from stretto._engine.core.typing import Array, ArrayLike, DTypeLike, Key, Tree
 from stretto._engine.higher_order.stop_gradient import stop_gradient
-from stretto.ensemble.bayesian_regression import MeanVariance
 from stretto.ensemble.ensemble import Ensemble
+from stretto.ensemble.gaussian import Gaussian
 from stretto.func import functional_call, vjp
 from stretto.nn import init
 from stretto.nn.convolution import Conv1d, Conv2d, Conv3d
@@ -82,8 +82,9 @@ class RandomFeatureGaussianProcess(Module):
     (out_features, num_features), and their variances φᵀ (αI + P)⁻¹ φ. P, the buffer ``precision``,
     is Σ λ φφᵀ over the data, for each output: λ is p (1 − p) of a class or a logit, and 1/σ² of
     numbers, which share one matrix. ``update_precision`` computes it after training, by one pass
-    over the data; with ``momentum`` train mode tracks it, as batch normalization does its
-    statistics.
+    over the data, and factors it: the buffer ``root`` is Cholesky's of αI + P, which predictions
+    solve with. With ``momentum`` train mode tracks P, as batch normalization does its statistics,
+    and predictions factor it each time until ``update_precision`` has.
 
     In train mode the output is the mean, for a loss such as cross-entropy. In evaluation mode it is
     ``mean_field_logits`` of mean and variance; for numbers the mean. ``distribution`` gives both. A
@@ -107,7 +108,7 @@ class RandomFeatureGaussianProcess(Module):
         RuntimeError: an update of ``precision`` would be lost; see ``nn.stateful_call``.
         ValueError: a setting is out of range; or, when called, the input does not match.
 
-    Warns where ``precision`` takes more than 1 GiB: it is (out_features, D, D).
+    Warns where ``precision`` and ``root`` take more than 1 GiB: they are (out_features, D, D).
 
     >>> import stretto as st
     >>> from stretto.ensemble.layers import RandomFeatureGaussianProcess, update_precision
@@ -123,6 +124,8 @@ class RandomFeatureGaussianProcess(Module):
     random_weight: Any
     random_phase: Any
     precision: Any
+    root: Any
+    root_is_current: Any
 
     def __init__(
         self,
@@ -180,14 +183,19 @@ class RandomFeatureGaussianProcess(Module):
         self.register_buffer("random_phase", phase)
         matrices = 1 if likelihood == "gaussian" else out_features
         shape = (matrices, num_features, num_features)
-        size = math.prod(shape) * np.dtype(drawn.dtype).itemsize
+        size = 2 * math.prod(shape) * np.dtype(drawn.dtype).itemsize
         if size > _LARGE:
             warnings.warn(
-                f"{caller}: precision {shape} takes {size / 2**30:.1f} GiB; fewer num_features "
-                f"take less, and the likelihood 'gaussian' has one matrix for all outputs",
+                f"{caller}: precision {shape} and its root take {size / 2**30:.1f} GiB; fewer "
+                f"num_features take less, and the likelihood 'gaussian' has one matrix for all "
+                f"outputs",
                 stacklevel=user_stack_level(),
             )
         self.register_buffer("precision", init.zeros(shape, dtype))
+        prior = math.sqrt(prior_precision) * snp.eye(num_features, dtype=drawn.dtype)
+        self.register_buffer("root", snp.broadcast_to(prior, shape))
+        if momentum is not None:
+            self.register_buffer("root_is_current", np.asarray(True))
 
     def features(self, input: ArrayLike) -> Array:
         """Return the random features.
@@ -205,17 +213,17 @@ class RandomFeatureGaussianProcess(Module):
         waves = linear(x / self.length_scale, self.random_weight, self.random_phase)
         return math.sqrt(2 / self.num_features) * snp.cos(waves)
 
-    def distribution(self, input: ArrayLike) -> MeanVariance:
+    def distribution(self, input: ArrayLike) -> Gaussian:
         """Return means and variances of the outputs.
 
         Args:
             input: (..., in_features).
 
         Returns:
-            ``MeanVariance``, each (..., out_features).
+            A distribution for each number: mean and variance are (..., out_features).
         """
         features = self.features(input)
-        return MeanVariance(linear(features, self.weight), self._variance(features))
+        return Gaussian(linear(features, self.weight), self._variance(features))
 
     def forward(self, input: ArrayLike) -> Array:
         """Map the input; in train mode with ``momentum`` the precision approaches the batch's.
@@ -235,6 +243,7 @@ class RandomFeatureGaussianProcess(Module):
             whole = self._of_batch(features, mean) * (cast("int", self.data_size) / examples)
             share = 1 - self.momentum
             self.update_buffer("precision", self.precision + share * (whole - self.precision))
+            self.update_buffer("root_is_current", snp.zeros_like(self.root_is_current))
         if self.training or self.likelihood == "gaussian" or not self.mean_field_factor:
             return mean
         return mean_field_logits(mean, self._variance(features), self.mean_field_factor)
@@ -249,15 +258,21 @@ class RandomFeatureGaussianProcess(Module):
         weighted = (p * (1 - p)).T[:, None] * phi.T  # (outputs, features, examples)
         return weighted @ phi
 
+    def _root_of_precision(self) -> Array:
+        """Return Cholesky's root of αI + P, of each matrix."""
+        prior = self.prior_precision * snp.eye(self.num_features, dtype=self.precision.dtype)
+        return snp.linalg.cholesky(self.precision + prior)
+
     def _variance(self, features: Array) -> Array:
         phi = features.reshape(-1, self.num_features)
-        prior = self.prior_precision * snp.eye(self.num_features, dtype=self.precision.dtype)
+        root = self.root
+        if self.momentum is not None:
+            root = lax.cond(self.root_is_current, lambda: self.root, self._root_of_precision)
 
-        def of_matrix(precision: Array) -> Array:
-            root = snp.linalg.cholesky(precision + prior)
+        def of_matrix(root: Array) -> Array:
             return snp.sum(snp.square(solve_triangular(root, phi.T, lower=True)), axis=0)
 
-        variance = vmap(of_matrix, out_axes=-1)(self.precision)
+        variance = vmap(of_matrix, out_axes=-1)(root)
         shape = (*features.shape[:-1], self.out_features)
         return snp.broadcast_to(variance, (phi.shape[0], self.out_features)).reshape(shape)
 
@@ -273,7 +288,7 @@ def update_precision(model: M, data: Iterable[Any]) -> M:
     """Compute the precision of a model's Gaussian process layers, from zero, over ``data``.
 
     The sum over all examples, at the weights that the model has, and with it in evaluation mode:
-    what follows training. ``model`` itself stays as it is.
+    what follows training. Its root is computed once, here. ``model`` itself stays as it is.
 
     Args:
         model: a module, or an ``Ensemble`` of modules, all of whose members are run at once.
@@ -300,8 +315,10 @@ def update_precision(model: M, data: Iterable[Any]) -> M:
             raise TypeError("update_precision: expected an Ensemble of modules")
         stacked = [tree.stack(members) for members in groups]
         computed = _over([(m, len(g)) for m, g in zip(stacked, groups, strict=True)], data)
-        name = lambda path: f"{path}.precision" if path else "precision"
-        arrays = [{name(path): layer.precision for path, layer in _heads(m)} for m in computed]
+        arrays = [
+            {f"{path}.{n}" if path else n: x for path, layer in _heads(m) for n, x in _state(layer)}
+            for m in computed
+        ]
         return cast("M", model.replace(arrays))
     if not isinstance(model, Module):
         raise TypeError(
@@ -311,7 +328,8 @@ def update_precision(model: M, data: Iterable[Any]) -> M:
     (after,) = _over([(model, None)], data)
     copy = model.clone()
     for (_, layer), (_, other) in zip(_heads(copy), _heads(after), strict=True):
-        layer.update_buffer("precision", other.precision)
+        for name, x in _state(other):
+            layer.update_buffer(name, x)
     return cast("M", copy)
 
 
@@ -319,6 +337,12 @@ def _heads(module: Module) -> Iterator[tuple[str, RandomFeatureGaussianProcess]]
     for path, layer in module.named_modules():
         if isinstance(layer, RandomFeatureGaussianProcess):
             yield path, layer
+
+
+def _state(layer: RandomFeatureGaussianProcess) -> list[tuple[str, Array]]:
+    """Return what ``update_precision`` computes, by name."""
+    tracked = [] if layer.momentum is None else ["root_is_current"]
+    return [(name, getattr(layer, name)) for name in ["precision", "root", *tracked]]
 
 
 def _over(modules: list[tuple[Module, int | None]], data: Iterable[Any]) -> list[Module]:
@@ -341,6 +365,11 @@ def _over(modules: list[tuple[Module, int | None]], data: Iterable[Any]) -> list
         batches += 1
     if not batches:
         raise ValueError("update_precision: expected at least one batch of data, got none")
+    for module, _ in running:
+        for _, layer in _heads(module):
+            layer.update_buffer("root", layer._root_of_precision())
+            if layer.momentum is not None:
+                layer.update_buffer("root_is_current", snp.ones_like(layer.root_is_current))
     return [module for module, _ in running]
 
 

@@ -6,7 +6,8 @@ for a matrix, both give NaN for that matrix alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import ml_dtypes
@@ -18,6 +19,7 @@ from stretto._engine.core.interpreter import as_value
 from stretto._engine.core.primitive import NOT_LINEAR, Primitive
 from stretto._engine.core.sizes import is_size
 from stretto._engine.core.types import ArrayType, array_type, is_inexact
+from stretto._engine.kernels import extension, in_parts
 from stretto._engine.ops.arithmetic import absolute
 from stretto._engine.ops.broadcast import broadcast_in_dim, broadcast_to
 from stretto._engine.ops.comparison import eq, full_like, le, select, zeros_like
@@ -189,25 +191,63 @@ def lapack(
     ``Builder.custom_call``. ``target`` names a routine of XLA's package instead.
     """
     outer = max(x.type.ndim for x in operands) - 2
-
-    def layout(type: ArrayType) -> list[int]:
-        order = list(range(type.ndim))[::-1]
-        if type.ndim - outer == 2:
-            order[:2] = order[1], order[0]
-        return order
-
     target = target or f"lapack_{_PREFIX[operands[0].type.dtype.name]}{routine}_ffi"
     if b.platform == "gpu":
         target, config = _on_gpu(routine or target, config)
-    return b.custom_call(
-        target,
-        operands,
-        outs,
-        {name: _attribute(value) for name, value in (config or {}).items()},
-        ([layout(x.type) for x in operands], [layout(t) for t in outs]),
-        aliases or {},
-        batch_axes=outer,
-    )
+    elif b.plans:  # not in a file
+        target = in_parts(target)
+    attributes = {name: _attribute(value) for name, value in (config or {}).items()}
+
+    def call(operands: Sequence[Any], outs: Sequence[ArrayType], outer: int) -> list[Any]:
+        layouts = (
+            [_by_columns(x.type, outer) for x in operands],
+            [_by_columns(t, outer) for t in outs],
+        )
+        return b.custom_call(
+            target, operands, outs, attributes, layouts, aliases or {}, batch_axes=outer
+        )
+
+    if extension is None and outer and b.plans and b.platform == "cpu" and not b.partitioned:
+        return _one_by_one(b, call, operands, outs, outer)
+    return call(operands, outs, outer)
+
+
+def _by_columns(type: ArrayType, outer: int) -> list[int]:
+    """Return the axes, the fastest first, of matrices by columns along so many outer axes."""
+    order = list(range(type.ndim))[::-1]
+    if type.ndim - outer == 2:
+        order[:2] = order[1], order[0]
+    return order
+
+
+def _one_by_one(
+    b: Any,
+    call: Callable[[Sequence[Any], Sequence[ArrayType], int], list[Any]],
+    operands: Sequence[Any],
+    outs: Sequence[ArrayType],
+    outer: int,
+) -> list[Any]:
+    """Write a loop of calls for the matrices along so many outer axes.
+
+    Given several, jaxlib's functions wait for threads that may not come, and there is no extension
+    that would call them otherwise (``kernels/lapack.c``).
+    """
+    count, read = math.prod(operands[0].type.shape[:outer]), len(operands)
+    ones = [array_type(t.shape[outer:], t.dtype) for t in outs]
+
+    def in_a_row(type: ArrayType) -> ArrayType:
+        return array_type((count, *type.shape[outer:]), type.dtype)
+
+    def step(i: Any, *state: Any) -> list[Any]:
+        results = call([b.slice_at(x, i) for x in state[:read]], ones, 0)
+        written = [b.update_at(x, y, i) for x, y in zip(state[read:], results, strict=True)]
+        return [b.emit("add", i, b.scalar(1, _INT32), out=i.type), *state[:read], *written]
+
+    rows = [b.reshape(x, in_a_row(x.type)) for x in operands]
+    state = [b.scalar(0, _INT32), *rows, *[b.splat(0, in_a_row(t)) for t in outs]]
+    more = lambda i, *_: [b.compare("LT", i, b.scalar(count, _INT32))]
+    results = b.while_loop(more, step, state)[1 + read :]
+    return [b.reshape(x, t) for x, t in zip(results, outs, strict=True)]
 
 
 _CUSOLVER: dict[str, str] = {
