@@ -7,8 +7,8 @@ import pytest
 
 import stretto as st
 from stretto.ensemble.sweeping import Sweep
-from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.fit_callbacks import Divergence
+from stretto.ensemble.training.fitted import Fitted
 
 
 def swept(mode="min"):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from stretto.ensemble.uncertainty import *
     from stretto.ensemble.training.checkpoints import Checkpoints as Checkpoints
     from stretto.ensemble.training.evaluation import Evaluator as Evaluator
+    from stretto.ensemble.training.executors.engines import Workers as Workers
     from stretto.ensemble.training.fit_callbacks import Callback as Callback, Event as Event
     from stretto.ensemble.training.fitted import Fitted as Fitted
     from stretto.ensemble.training.loggers import (
@@ -92,6 +93,7 @@ exports(
         q_statistic total_variance variance variation_ratio
     .training.checkpoints: Checkpoints
     .training.evaluation: Evaluator
+    .training.executors.engines: Workers
     .training.fit_callbacks: Callback Event Divergence DivergenceError DivergenceWarning
         EarlyStopping divergences
     .training.fitted: Fitted

@@ -13,6 +13,7 @@ import dataclasses
 import inspect
 import itertools
 import math
+import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -29,13 +30,14 @@ from stretto._engine.core.errors import meant
 from stretto._engine.core.typing import ArrayLike, Key, Tree
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.groups import M_co
-from stretto.ensemble.training.fitted import Fitted
+from stretto.ensemble.training.checkpoints import Checkpoints
 from stretto.ensemble.training.fit_callbacks import (
     Callback,
     DivergenceWarning,
     EarlyStopping,
     Event,
 )
+from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.train_state import TrainState, read
 from stretto.nn.module import Module
 from stretto.optim.base import GradientTransformation
@@ -538,6 +540,8 @@ def sweep(
     chunk_size: int | None = None,
     key: Key | None = None,
     progress: bool | None = None,
+    executor: object = None,
+    checkpoint: Checkpoints | str | os.PathLike[str] | None = None,
 ) -> Sweep[ModuleT]:
     """Train a network for each of many configurations, all of one architecture as one program.
 
@@ -578,6 +582,9 @@ def sweep(
         key: what configurations, weights and the order of the data come from; ``None`` draws one
             from the ambient stream.
         progress: as in ``Ensemble.fit``.
+        executor: as in ``Ensemble.fit``: workers train parts of the configurations; those that are
+            dropped are so in all of them.
+        checkpoint: as in ``Ensemble.fit``.
 
     Returns:
         A ``Sweep``: the table of results, the best configuration, and the members, each as it was
@@ -638,9 +645,11 @@ def sweep(
             early_stopping=stopping,
             on_divergence="freeze",
             progress=progress,
-            callbacks=[clock],
+            callbacks=[clock] if executor is None else None,
+            executor=executor,
+            checkpoint=checkpoint,
         )
-    cost = clock.cost(list(cuts))
+    cost = clock.cost(list(cuts)) if executor is None else None
     if cost is not None and progress is not False:
         Console(stderr=True, highlight=False).print(f"sweep: {cost}", soft_wrap=True)
     fitted.ensemble.eval()

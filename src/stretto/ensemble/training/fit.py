@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-
 from stretto._engine.core import integers
 from stretto._engine.core.errors import DonatedArrayError
 from stretto._engine.core.mesh import Mesh
@@ -19,6 +18,8 @@ from stretto.ensemble.over_mesh import OverMesh
 from stretto.ensemble.snapshots import Snapshots
 from stretto.ensemble.training.checkpoints import Checkpoints, configuration_of
 from stretto.ensemble.training.evaluation import Evaluator
+from stretto.ensemble.training.executors.driver import LoopOnWorkers
+from stretto.ensemble.training.executors.engines import Workers, workers_of
 from stretto.ensemble.training.fit_arguments import (
     Looks,
     answering,
@@ -36,10 +37,8 @@ from stretto.ensemble.training.fit_callbacks import (
 )
 from stretto.ensemble.training.fitted import Fitted
 from stretto.ensemble.training.loggers import Reporter
-from stretto.ensemble.training.step import modes_of, put_state, trains
-from stretto.ensemble.training.executors.driver import LoopOnWorkers
-from stretto.ensemble.training.executors.engines import workers_of
 from stretto.ensemble.training.loop import Loop
+from stretto.ensemble.training.step import modes_of, put_state, trains
 from stretto.ensemble.training.train_state import (
     TrainState,
     same_everywhere,
@@ -94,7 +93,7 @@ def fit(
     progress: bool | None = None,
     callbacks: Sequence[Callback | Callable[[Event], object]] | None = None,
     mesh: Mesh | None = None,
-    executor: Any = None,
+    executor: object = None,
 ) -> Fitted[M]:
     """Train all members, each with its own shuffle, optimizer state and random numbers.
 
@@ -222,12 +221,6 @@ def fit(
     on = None if over is None else over.mesh
     _refuse_clock(checkpoint, together := on is not None and on.is_multi_process)
     calls = Calls(callbacks, together)
-    workers = None if executor is None else workers_of(executor)
-    if workers is not None and on is not None:
-        raise ValueError(
-            "fit: executor= and mesh= are two ways to spread members: workers train parts of the "
-            "ensemble, each on its own devices; give one of them"
-        )
     trainer = Trainer(
         loss,
         optimizer,
@@ -261,7 +254,7 @@ def fit(
         if stopping is not None:
             stopping.check(names)
     configuration: dict[str, str] = {}
-    if checkpoint is not None or workers is not None:
+    if checkpoint is not None or executor is not None:
         configuration = configuration_of(
             trainer,
             state,
@@ -276,31 +269,26 @@ def fit(
             metrics=sorted(metrics or {}),
             **({} if snapshots is None else {"snapshots": snapshots}),
         )
-    if checkpoint is not None and workers is None:
+    if checkpoint is not None and executor is None:
         state = checkpoint.resume(state, configuration, resume)
         same_everywhere(on, state.step, "the step of the last whole checkpoint")
-    if together and process_index() != 0:
-        progress = False
-    with Reporter(progress, total, together=together) as reporter:
-        common: dict[str, Any] = dict(
-            epochs=epochs,
-            steps=steps,
-            evaluator=evaluator,
-            validation=validation,
-            evaluate_every=evaluate_every,
-            validation_batch_size=part,
-            early_stopping=stopping,
-            snapshots=snapshots,
-            checkpoints=checkpoint,
-            configuration=configuration,
-            reporter=reporter,
-            calls=calls,
-        )
-        if workers is None:
-            loop: Any = Loop(trainer, data, plan, each=each, **common)
-        else:
-            order = _order_for_workers(plan, state)
-            loop = LoopOnWorkers(workers, trainer, data, order, resume=resume, **common)
+    shows = False if together and process_index() != 0 else progress
+    with Reporter(shows, total, together=together) as reporter:
+        common: dict[str, Any] = {
+            "epochs": epochs,
+            "steps": steps,
+            "evaluator": evaluator,
+            "validation": validation,
+            "evaluate_every": evaluate_every,
+            "validation_batch_size": part,
+            "early_stopping": stopping,
+            "snapshots": snapshots,
+            "checkpoints": checkpoint,
+            "configuration": configuration,
+            "reporter": reporter,
+            "calls": calls,
+        }
+        loop = _loop_of(_workers(executor, over), state, trainer, data, plan, each, resume, common)
         if state.step:
             reporter.resumed(state, checkpoint)
         with calls.ending(ensemble, lambda: loop.state):
@@ -308,8 +296,31 @@ def fit(
             return _finished(ensemble, loop.state, stopping, on_divergence, trainer)
 
 
-def _order_for_workers(plan: DataOrder | None, state: TrainState) -> DataOrder:
-    """Refuse what cannot be trained in parts, by workers who have none of the user's code."""
+def _workers(executor: object, over: OverMesh | None) -> Workers | None:
+    """Return the workers that an executor has, if one is given."""
+    if executor is None:
+        return None
+    if over is not None:
+        raise ValueError(
+            "fit: executor= and mesh= are two ways to spread members: workers train parts of the "
+            "ensemble, each on its own devices; give one of them"
+        )
+    return workers_of(executor)
+
+
+def _loop_of(
+    workers: Workers | None,
+    state: TrainState,
+    trainer: Trainer,
+    data: Tree,
+    plan: DataOrder | None,
+    each: bool,
+    resume: bool | str,
+    common: Mapping[str, Any],
+) -> Loop | LoopOnWorkers:
+    """Return the loop of a training, here or by workers, who have none of the user's code."""
+    if workers is None:
+        return Loop(trainer, data, plan, each=each, **common)
     if plan is None:
         raise ValueError(
             "fit: executor= needs data as arrays: what is iterated over is Python of this process, "
@@ -321,10 +332,10 @@ def _order_for_workers(plan: DataOrder | None, state: TrainState) -> DataOrder:
                 f"fit: executor= trains members apart, and {', '.join(pack.shared)} are trained by "
                 f"all of them together: freeze them, or train here, over a mesh if on many devices"
             )
-    return plan
+    return LoopOnWorkers(workers, trainer, data, plan, resume=resume, **common)
 
 
-def _run(loop: Any, state: TrainState, ensemble: Ensemble) -> None:
+def _run(loop: Loop | LoopOnWorkers, state: TrainState, ensemble: Ensemble) -> None:
     """Train; where that ends by an error, leave the ensemble with what was reached."""
     try:
         loop.run(put_state(state))

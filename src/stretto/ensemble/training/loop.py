@@ -291,8 +291,9 @@ class Loop:
 def divide_idle_packs(state: TrainState, resizes: bool = True) -> TrainState:
     """Give the state new sums, and divide packs of which at most half of the members still run.
 
-    So a pack of n is compiled again at most log₂ n times; without ``resizes`` it stays as it is. Where members train shared parts, one
-    that has stopped leaves at once, since what it does must not reach the others.
+    So a pack of n is compiled again at most log₂ n times; without ``resizes`` it stays as it is.
+    Where members train shared parts, one that has stopped leaves at once, since what it does must
+    not reach the others.
     """
     packs, finished, sums, going = [], [], [], []
     for pack, others, own_sums in zip(state.packs, state.finished, state.sums, strict=True):

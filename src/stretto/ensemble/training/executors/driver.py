@@ -9,13 +9,14 @@ a driver that was lost itself finds them again.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,12 +25,12 @@ import numpy as np
 import stretto.numpy as snp
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.typing import Array, Tree
+from stretto._engine.core.typing import Tree
 from stretto.ensemble.snapshots import Snapshots
 from stretto.ensemble.training.checkpoints import Checkpoints, refuse_other
 from stretto.ensemble.training.evaluation import Evaluator
 from stretto.ensemble.training.executors import worker
-from stretto.ensemble.training.executors.engines import Engine, Job, Workers, is_broken
+from stretto.ensemble.training.executors.engines import Engine, Job, Workers
 from stretto.ensemble.training.executors.parts import (
     Skeleton,
     bytes_of,
@@ -204,11 +205,12 @@ class LoopOnWorkers:
                 (usual, size), options,
             )  # fmt: skip
             write_once(self._folder / steps[str(size)], lambda path, make=make: make().save(path))
-        if self._evaluator is not None:
-            for size in _sizes_of(self._evaluator, validation, self._part_size):
+        evaluator = self._evaluator
+        if evaluator is not None:
+            for size in _sizes_of(evaluator, validation, self._part_size):
                 evaluation[str(size)] = f"programs/evaluation-{label}-{size}{alike}.safetensors"
                 make = lambda size=size: evaluation_program(
-                    self._evaluator, pack, validation, self.state.key, size, options
+                    evaluator, pack, validation, self.state.key, size, options
                 )
                 write_once(
                     self._folder / evaluation[str(size)], lambda path, make=make: make().save(path)
@@ -316,8 +318,14 @@ class LoopOnWorkers:
         try:
             while left:
                 for name, part in left.items():
-                    if name not in jobs:
+                    if name in jobs:
+                        continue
+                    try:
                         jobs[name] = engine.submit(worker.train_part, self._task(part))
+                    except concurrent.futures.BrokenExecutor as error:
+                        self._renewed(engine, jobs, error)
+                        losses.lost(name, str(error), self._go_on())
+                        break
                 time.sleep(_POLL)
                 for name in [n for n, job in jobs.items() if job.done()]:
                     ended = self._result(engine, jobs, name, losses)
@@ -342,14 +350,8 @@ class LoopOnWorkers:
         try:
             ended = dict(job.result())
         except Exception as error:
-            if is_broken(error):
-                if not engine.renew():
-                    raise RuntimeError(
-                        f"fit: a worker died, and with it the executor, which takes no more work "
-                        f"({error}); give executor a function that makes one, such as lambda: "
-                        f"ProcessPoolExecutor(...), and it is made again{self._go_on()}"
-                    ) from error
-                jobs.clear()  # all of them broke with it
+            if isinstance(error, concurrent.futures.BrokenExecutor):
+                self._renewed(engine, jobs, error)
             losses.lost(name, f"{type(error).__name__}: {error}", self._go_on())
             return None
         if ended["end"] == "failed":
@@ -362,6 +364,16 @@ class LoopOnWorkers:
             )
         put_bytes(self._folder, ended.pop("files", {}))
         return ended
+
+    def _renewed(self, engine: Engine, jobs: dict[str, Job], error: Exception) -> None:
+        """Have a new executor made in place of one that has broken, and with it all of its jobs."""
+        if not engine.renew():
+            raise RuntimeError(
+                f"fit: a worker died, and with it the executor, which takes no more work "
+                f"({error}); give executor a function that makes one, such as lambda: "
+                f"ProcessPoolExecutor(...), and it is made again{self._go_on()}"
+            ) from error
+        jobs.clear()
 
     def _go_on(self) -> str:
         if self._checkpoints is None:
@@ -379,7 +391,9 @@ class LoopOnWorkers:
     def _show(self, parts: Sequence[Part], done: int) -> None:
         steps = 0.0
         for part in parts:
-            there = [read_words(self._folder / part.name / n) for n in ("done.json", "progress.json")]
+            there = [
+                read_words(self._folder / part.name / n) for n in ("done.json", "progress.json")
+            ]
             at = max([w["step"] for w in there if w is not None], default=0)
             steps += at * len(part.places)
         members = sum(len(part.places) for part in parts)
@@ -388,7 +402,7 @@ class LoopOnWorkers:
     # What was reached
 
     def _gathered(self, before: TrainState) -> TrainState:
-        """Return the state with what each part has reached, its history at the end of that before."""
+        """Return the state with what each part has reached, its history behind that before."""
         reached: dict[int, list[Pack]] = {}
         histories = []
         step, epoch = before.step, before.epoch

@@ -104,7 +104,8 @@ class Engine:
 
     def __init__(self, workers: Workers) -> None:
         self._made = _family(workers.executor) is None
-        self._make, self._executor = workers.executor, None if self._made else workers.executor
+        self._make = workers.executor
+        self._executor: Any = None if self._made else workers.executor
         self.count = workers.count
         self._start()
 
@@ -137,11 +138,6 @@ class Engine:
         end = getattr(self._executor, "shutdown", None)
         if self._made and end is not None:
             end(wait=False)
-
-
-def is_broken(error: BaseException) -> bool:
-    """Say whether the whole executor ended with this error, and takes no more calls."""
-    return isinstance(error, concurrent.futures.BrokenExecutor)
 
 
 def _family(executor: Any) -> str | None:  # noqa: ANN401 (anything)

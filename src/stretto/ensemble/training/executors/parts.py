@@ -60,10 +60,13 @@ class Skeleton:
         state = None if rows.optimizer is None else len(tree.leaves(rows.optimizer))
         return cls(
             tuple(pack.group.places),
-            *[tuple(sorted(x)) for x in (rows.own, rows.kept, rows.extra, pack.fixed)],
-            state,
-            rows.best is not None,
-            rows.snapshots is not None,
+            own=tuple(sorted(rows.own)),
+            kept=tuple(sorted(rows.kept)),
+            extra=tuple(sorted(rows.extra)),
+            fixed=tuple(sorted(pack.fixed)),
+            optimizer=state,
+            best=rows.best is not None,
+            snapshots=rows.snapshots is not None,
         )
 
     def pack(self, leaves: Sequence[Any]) -> Pack:

@@ -23,8 +23,11 @@ from stretto import export
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
-from stretto._engine.core.typing import Array, Key, Tree
+from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.xla import clients
+from stretto.ensemble.snapshots import Snapshots
+from stretto.ensemble.training.checkpoints import Checkpoints
+from stretto.ensemble.training.evaluation import Evaluator
 from stretto.ensemble.training.executors.parts import (
     Skeleton,
     bytes_of,
@@ -35,11 +38,8 @@ from stretto.ensemble.training.executors.parts import (
     words_of,
     write_words,
 )
-from stretto.ensemble.snapshots import Snapshots
-from stretto.ensemble.training.checkpoints import Checkpoints
-from stretto.ensemble.training.evaluation import Evaluator
-from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.fit_callbacks import Calls, DivergenceError, EarlyStopping
+from stretto.ensemble.training.loop import Loop
 from stretto.ensemble.training.step import settings_of
 from stretto.ensemble.training.train_state import Pack, TrainState
 from stretto.ensemble.training.training_data import DataOrder, Own
@@ -88,12 +88,12 @@ class TracedEvaluator(Evaluator):
         self.on_part: Any = self._run
 
     def _run(
-        self, pack: Pack, data: Tree, start: Any, key: Key, size: int, over: None
+        self, pack: Pack, data: Tree, start: ArrayLike, key: Key, size: int, over: None
     ) -> dict[str, Array]:
         words = snp.asarray(words_of(key)[0])
         return self._programs[size](tree.leaves(pack), tree.leaves(data), snp.asarray(start), words)
 
-    def sizes(self, data: Tree) -> Any:
+    def sizes(self, data: Tree) -> Any:  # noqa: ANN401 (a number, or an array)
         """Return the number of examples, or that of each member."""
         return np.asarray(data.counts) if isinstance(data, Own) else self._size
 
@@ -163,8 +163,8 @@ def train_part(task: Mapping[str, Any]) -> dict[str, Any]:
     """Train a part from its last checkpoint; errors are in what it returns, as words.
 
     Args:
-        task: ``folder``, where the training's files are, or ``files``, themselves by name; ``part``,
-            the name of its folder; ``threads``, how many to compute with.
+        task: ``folder``, where the training's files are, or ``files``, themselves by name;
+            ``part``, the name of its folder; ``threads``, how many to compute with.
 
     Returns:
         ``part``, and ``end``: ``"done"``, ``"stopped"``, ``"diverged"``, or ``"failed"`` with the
@@ -205,14 +205,24 @@ def _train(folder: Path, part: str) -> dict[str, Any]:
 
 
 def _run(folder: Path, part: str, words: Mapping[str, Any], own: Mapping[str, Any]) -> dict:
-    skeleton = Skeleton(**{n: tuple(x) if isinstance(x, list) else x for n, x in own["skeleton"].items()})
+    skeleton = Skeleton(**_with_tuples(own["skeleton"]))
     pack = skeleton.pack(read_arrays(folder / part / "start.safetensors"))
     key = key_of(snp.asarray(np.asarray(words["key"], np.uint32)), words["generator"])
     size = len(skeleton.places)
     layout: Any = SimpleNamespace(over=None, options=tuple(words["options"].items()))
     sums = {n: snp.zeros(size, dtype) for n, dtype in own["sums"].items()}
     state: TrainState = TrainState(
-        (pack,), ((),), key, own["step"], own["epoch"], own["step"], (sums,), (True,), {}, None, layout
+        (pack,),
+        ((),),
+        key,
+        own["step"],
+        own["epoch"],
+        own["step"],
+        (sums,),
+        (True,),
+        {},
+        None,
+        layout,
     )
     stopping = words["early_stopping"] and EarlyStopping(**words["early_stopping"])
     checkpoints = Checkpoints(folder / part, **words["checkpoints"])
@@ -227,11 +237,12 @@ def _run(folder: Path, part: str, words: Mapping[str, Any], own: Mapping[str, An
         programs = _programs(folder, own["evaluation"])
         evaluator = TracedEvaluator(programs, words["validation"])
     trainer: Any = TracedTrainer(_programs(folder, own["steps"]), words["on_divergence"])
-    order = DataOrder(**{n: tuple(x) if isinstance(x, list) else x for n, x in words["order"].items()})
+    order = DataOrder(**_with_tuples(words["order"]))
+    in_part: Any = PartOrder(order, skeleton.places)
     loop = Loop(
         trainer,
         _data(folder, part, own, "data"),
-        PartOrder(order, skeleton.places),
+        in_part,
         each=order.each,
         epochs=own["epochs"],
         steps=own["steps_in_all"],
@@ -256,6 +267,11 @@ def _run(folder: Path, part: str, words: Mapping[str, Any], own: Mapping[str, An
         end = "stopped"
     path = checkpoints.path(loop.state.step)
     return {"end": end, "step": loop.state.step, "state": f"{part}/{path.name}"}
+
+
+def _with_tuples(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a dataclass from JSON, which has lists for tuples."""
+    return {n: tuple(x) if isinstance(x, list) else x for n, x in words.items()}
 
 
 def _programs(folder: Path, names: Mapping[str, str]) -> dict[int, Callable[..., Any]]:
