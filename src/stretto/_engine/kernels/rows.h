@@ -30,6 +30,9 @@ takes 1.4 of the time, for instructions on single scalars; with 256 kB as long a
 #define ROWS_BELOW 393216
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
+/* Rows of the last axis of rows from which blocks are of such rows alone, where an input is repeated along
+some axes and not others, as the weights of each member are: else each row's place is found by divisions. */
+#define ROWS_SPAN 8
 
 typedef INTEGER NAME(bits) __attribute__((may_alias));
 typedef INTEGER NAME(RowLoosePlaces)
@@ -729,10 +732,13 @@ static void NAME(rows_sizes)(Plan *plan)
     plan->wide = up(p->stretches > plan->block ? p->stretches : plan->block, LANES);
 }
 
-static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums)
+/* Where rows of the same task follow, which are written afterwards, what does not fill its last vector may
+be written over their first elements: of rows of 50, copying each took a quarter of the time. */
+static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums, int followed)
 {
     const RowProgram *p = plan->p;
     const int turned = p->behind > 0, plain = !turned && p->stretches == 1;
+    const int over = followed && plain && p->columns >= LANES && plan->padded <= plan->chunk;
     int64_t columns = p->columns, each = plan->each, wide = plan->wide;
     int64_t length = turned ? rows : columns / p->stretches, beside = p->step;
     int64_t all = turned ? columns : plain ? rows : p->stretches;
@@ -744,7 +750,8 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
     for (int64_t i = 0; i < p->inputs; i++) {
         const RowInput *in = p->input + i;
         int64_t pitch = plan->pitch[i];
-        from[i] = plain && pitch >= 0 ? first * pitch : offset(ROW_AXES, p->lead, in->lead, first);
+        from[i] = plain && pitch >= 0 && plan->span == plan->rows ? first * pitch
+                                                                  : offset(ROW_AXES, p->lead, in->lead, first);
         if (in->slot < 0)
             continue;
         T *to = scalars + in->slot * wide;
@@ -836,7 +843,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                         kept + one->out * plan->whole + line * plan->padded + start, plan->padded, 1};
                 } else {
                     const RowOutput *out = one->to >= 0 ? p->output + one->to : NULL;
-                    if (out && out->type == ROW_FLOATS && whole)
+                    if (out && out->type == ROW_FLOATS && (whole || over))
                         k.out = (NAME(Operand)){(T *)out->data + written + line * beside + start, beside, 1};
                     else
                         k.out = (NAME(Operand)){own, k.width, 1};
@@ -904,7 +911,8 @@ static void NAME(rows_task)(void *work, int64_t index)
     for (int64_t block = begin; block < end && block < plan->blocks; block++) {
         int64_t within = block % by_span * plan->block;
         NAME(rows_block)(plan, block / by_span * plan->span + within,
-                         least(plan->block, plan->span - within), memory, sums);
+                         least(plan->block, plan->span - within), memory, sums,
+                         block + 1 < end && block + 1 < plan->blocks);
     }
 }
 
@@ -924,6 +932,14 @@ static void NAME(rows_tiles)(Plan *plan)
     for (int64_t i = 0; i < p->outputs; i++)
         arrays += p->output[i].slot < 0;
     plan->span = p->behind ? p->behind : plan->rows;
+    int64_t inner = p->lead[ROW_AXES - 1], varying = 0;
+    for (int64_t i = 0; i < p->inputs; i++)
+        varying |= plan->pitch[i] < 0;
+    if (plain && varying && inner >= ROWS_SPAN) { /* within the last axis of rows all are even */
+        plan->span = inner;
+        for (int64_t i = 0; i < p->inputs; i++)
+            plan->pitch[i] = p->input[i].lead[ROW_AXES - 1];
+    }
     plan->block = 1;
     if (p->behind) {
         int64_t most = least(ROWS_CHUNK, ROWS_BELOW / (p->columns * arrays * size)), parts;
