@@ -9,15 +9,15 @@ order of axes, and a product of one term is element-wise work, so the turning go
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stretto._engine.core.position import Place
 from stretto._engine.core.program import Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, remember
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import multiplies
-from stretto._engine.lowering.products import WORTH
+from stretto._engine.lowering.products import geometry, row_major
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.contract import DotGeneral
@@ -93,7 +93,7 @@ class _Aligned:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.makers = {v: e for e in program.equations for v in e.outputs}
+        self.makers: dict[Any, Equation] = {v: e for e in program.equations for v in e.outputs}
         self.readers: dict[Any, list[Equation]] = {}
         for e in program.equations:
             for a in {*e.inputs}:
@@ -105,14 +105,16 @@ class _Aligned:
 
     def consider(self, e: Equation) -> None:
         """Have what this transpose reads in its order, if less is turned around then."""
-        (x,), order = e.inputs, e.primitive.permutation  # type: ignore[attr-defined]
+        primitive: Any = e.primitive
+        (x,), order = e.inputs, primitive.permutation
         if not isinstance(x, Var) or x in self.order or not self._turns(e):
             return
         values = self._beside(x)
-        if any(map(self._in_any_order, values)):
+        if any([self._in_any_order(v, order) for v in values]):
             as_it_is = self._cost(values, tuple(range(len(order))))
             if self._cost(values, order) < as_it_is:
-                self.order.update(dict.fromkeys(values, order))
+                for v in values:
+                    self.order[v] = order
 
     def _beside(self, x: Var) -> set[Var]:
         """Return the values that are made of each other element by element."""
@@ -134,21 +136,19 @@ class _Aligned:
             [isinstance(r.primitive, DotGeneral) for r in readers]
         )
 
-    def _in_any_order(self, v: Var) -> bool:
-        """Say whether it is a product that can be made in any order of axes."""
+    def _in_any_order(self, v: Var, order: Order) -> bool:
+        """Say whether it is a product that can be made in this order of axes as well."""
         e = self.makers.get(v)
         if e is None or not isinstance(e.primitive, DotGeneral):
             return False
-        primitive, (x, y) = e.primitive, [a.type for a in e.inputs]
-        depth = math.prod([x.shape[axis] for axis in primitive.summed[0]])
-        if depth == 1 and primitive.summed[0]:
+        product, (x, y) = e.primitive, [a.type for a in e.inputs]
+        if product.summed[0] and all([x.shape[axis] == 1 for axis in product.summed[0]]):
             return True
-        free = primitive.free(x, y)
-        matrix = [
-            math.prod([t.shape[k] for k in axes]) for t, axes in zip((x, y), free, strict=True)
-        ]
-        plain = primitive.precision is None and multiplies(x.dtype, y.dtype, v.type.dtype)
-        return plain and depth * math.prod(matrix) >= WORTH
+        if product.precision is not None or not multiplies(x.dtype, y.dtype, v.type.dtype):
+            return False
+        lying = row_major(x.shape), row_major(y.shape)
+        found = geometry(*lying, product.summed, product.shared, order)
+        return found is not None and found.is_quicker(x.dtype, v.type.dtype)
 
     def _cost(self, values: Iterable[Var], order: Order) -> int:
         """Return the elements that are turned around where these values have this order."""
@@ -177,7 +177,7 @@ class _Aligned:
             origin = maker
         if origin is not None and isinstance(origin.primitive, BroadcastInDim):
             return False
-        return order != _sorted(order) and not (origin is maker and self._in_any_order(v))
+        return order != _sorted(order) and not (origin is maker and self._in_any_order(v, order))
 
     def _renumbered(self, e: Equation, orders: dict[Any, Order]) -> Any:
         """Return an operation that does the same with operands in these orders, if there is one."""
@@ -241,9 +241,11 @@ class _Writer:
             self._make(primitive, [self._in_order(a, self.order[out]) for a in e.inputs], out, e)
         elif out in self.order and isinstance(primitive, BroadcastInDim):
             place = _inverse(self.order[out])
-            dims = tuple([place[d] for d in primitive.dims])
+            dims = [place[d] for d in primitive.dims]
             shape = _turned(primitive.shape, self.order[out])
-            self._make(BroadcastInDim(shape, dims), [self._as_before(e.inputs[0])], out, e)
+            order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+            x = self._put_in(self._as_before(e.inputs[0]), order, e.place)
+            self._make(BroadcastInDim(shape, _sorted(dims)), [x], out, e)
         elif isinstance(primitive, Transpose):
             pass  # where it is read
         else:
@@ -287,8 +289,12 @@ class _Writer:
             now = tuple([self.order[a].index(axis) for axis in order])
             if source is None or now == _sorted(now):
                 source, order = self.turned[a], now
+        return self._put_in(source, order, place)
+
+    def _put_in(self, x: Any, order: Order, place: Place | None) -> Any:
+        """Return an array with its axes in an order."""
         if order == _sorted(order):
-            return source
-        made = Var(source.type.with_shape(_turned(source.type.shape, order)))
-        self.equations.append(Equation(Transpose(order), [source], [made], place))
+            return x
+        made = Var(x.type.with_shape(_turned(x.type.shape, order)))
+        self.equations.append(Equation(Transpose(order), [x], [made], place))
         return made

@@ -30,9 +30,10 @@ from stretto._engine.ops.broadcast import ReduceSum
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.fused_product import FusedProduct
 from stretto._engine.ops.fused_rows import FusedRows
+from stretto._engine.ops.layout import Transpose
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
 from stretto._engine.ops.row_program import Kind, Space, Views, instructions
-from stretto._engine.passes.thin_products import as_rows, space_of
+from stretto._engine.passes.thin_products import as_rows, matrix_of, space_of
 
 _WORTH = 1 << 12
 """The elements from which a call is worth its few microseconds, also in loops."""
@@ -95,12 +96,14 @@ def _fused(program: Program, small: bool) -> Program:
         return program
     read = {a for e in program.equations for a in e.inputs}
     along = [e for e in along if e.outputs[0] in read]  # what follows a sum is what a call is for
-    summed = [space for space in map(space_of, thin) if space is not None]
+    # A product reads a matrix where it lies; along rows it would be turned around before.
+    turned = {e.outputs[0] for e in program.equations if e.primitive.__class__ is Transpose}
+    kept = {e for e in thin if matrix_of(e) in turned}
+    summed = [space for e in thin if e not in kept and (space := space_of(e)) is not None]
     spaces = _spaces([*map(_space_of, along), *summed], small)
     if not spaces:
         return program
     program = _with_parts(program, spaces)
-    kept: set[Equation] = set()
     while True:
         opened, products = _opened(program, spaces if summed else {}, kept)
         groups = _Groups(opened, spaces)

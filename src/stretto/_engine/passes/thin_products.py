@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from stretto._engine.core.program import Equation, Literal, Program
+from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import DTYPES
@@ -22,7 +22,7 @@ from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.comparison import le, select, zeros_like
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.fused_product import FusedProduct
-from stretto._engine.ops.layout import Reshape
+from stretto._engine.ops.layout import Reshape, Transpose
 from stretto._engine.ops.row_program import Space
 
 
@@ -33,13 +33,16 @@ def product_of(e: Equation) -> DotGeneral | None:
     return found if isinstance(found, DotGeneral) else None
 
 
-def space_of(e: Equation) -> Space | None:
-    """Return the rows whose products with a vector an equation sums, if it does."""
+def matrix_of(e: Equation) -> Atom | None:
+    """Return the matrix whose rows an equation multiplies by a vector and sums, if it does."""
     matrix = _matrix(e)
-    if matrix is None:
-        return None
-    type = e.inputs[matrix].type
-    return Space(type.shape, 1, type.dtype)
+    return None if matrix is None else e.inputs[matrix]
+
+
+def space_of(e: Equation) -> Space | None:
+    """Return the rows of that matrix."""
+    matrix = matrix_of(e)
+    return None if matrix is None else Space(matrix.type.shape, 1, matrix.type.dtype)
 
 
 def as_rows(e: Equation, shapes: Iterable[tuple[int, ...]]) -> tuple[Program, int] | None:
@@ -59,7 +62,7 @@ def as_rows(e: Equation, shapes: Iterable[tuple[int, ...]]) -> tuple[Program, in
     computing = [
         n
         for n, one in enumerate(program.equations)
-        if not isinstance(one.primitive, (BroadcastInDim, Reshape))
+        if not isinstance(one.primitive, (BroadcastInDim, Reshape, Transpose))
     ]
     return program, max(computing, key=size)
 
@@ -77,8 +80,8 @@ def _is_literal(a: Any) -> bool:
     return isinstance(a, Literal)
 
 
-def _axes(e: Equation) -> list[tuple[int | None, int | None]]:
-    """Return which axes of the operands each axis of the result is."""
+def _axes(e: Equation) -> list[tuple[Any, Any]]:
+    """Return which axes of the operands each axis of the result is; None for one that has none."""
     product: Any = product_of(e)
     free = product.free_of(*[a.type.ndim for a in e.inputs[:2]])
     axes = [
@@ -86,7 +89,8 @@ def _axes(e: Equation) -> list[tuple[int | None, int | None]]:
         *[(a, None) for a in free[0]],
         *[(None, a) for a in free[1]],
     ]
-    return [axes[k] for k in e.primitive.order] if isinstance(e.primitive, FusedProduct) else axes
+    fused: Any = e.primitive
+    return [axes[k] for k in fused.order] if isinstance(fused, FusedProduct) else axes
 
 
 def _matrix(e: Equation) -> int | None:
@@ -125,7 +129,10 @@ def _placed(x: Any, places: dict[int, int], shape: tuple[int, ...]) -> Any:
     kept = [a for a in range(x.ndim) if a in places]
     sizes = tuple([x.shape[a] for a in kept])
     x = x if sizes == x.shape else Reshape(sizes)(x)
-    return BroadcastInDim(shape, tuple([places[a] for a in kept]))(x)
+    dims = [places[a] for a in kept]
+    order = tuple(sorted(range(len(dims)), key=dims.__getitem__))
+    x = x if dims == sorted(dims) else Transpose(order)(x)
+    return BroadcastInDim(shape, tuple(sorted(dims)))(x)
 
 
 def _outer(e: Equation, x: Any, y: Any) -> Any:
