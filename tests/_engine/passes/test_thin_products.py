@@ -12,6 +12,8 @@ from stretto._engine.api.graph import make_graph
 from stretto._engine.autodiff.evaluate import evaluate
 from stretto._engine.core.program import check
 from stretto._engine.kernels import WITHOUT
+from stretto._engine.ops.exponential import LogisticSlope, logistic
+from stretto._engine.ops.trigonometric import sech_squared
 from stretto._engine.passes.align_axes import align_axes
 from stretto._engine.passes.fuse_products import fuse_products
 from stretto._engine.passes.fuse_rows import fuse_rows
@@ -183,3 +185,52 @@ def test_a_matrix_that_is_turned_around_is_multiplied_where_it_lies():
         return (m @ v)[:, None] * m
 
     assert "fused_rows" not in named(written(program, draw(50, 128), draw(50)))
+
+
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+@pytest.mark.parametrize(("kind", "most"), [("float32", 20), ("float64", 200)])
+@pytest.mark.parametrize("name", ["tanh", "logistic"])
+def test_a_function_and_its_derivative_are_one_operation(name, kind, most):
+    function, slope, exact, exact_slope = {
+        "tanh": (snp.tanh, sech_squared, np.tanh, lambda x, e: 4 * e * e / (1 + e * e) ** 2),
+        "logistic": (
+            logistic, LogisticSlope(), lambda x: 1 / (1 + np.exp(-x)), lambda x, e: e / (1 + e) ** 2,
+        ),
+    }[name]  # fmt: skip
+
+    def both(x):
+        value = function(x)
+        return value, slope(x) * (1 + 0 * value.sum(1, keepdims=True))
+
+    with st.config(enable_x64=True):
+        x = np.concatenate([np.linspace(-most, most, 8_000), np.geomspace(1e-20, most, 184)])
+        x = x.reshape(-1, 62).astype(kind)
+        x[0, :2] = 0.0, -0.0
+        assert "fused_rows" in named(written(both, x))
+        got, bent = st.jit(both)(x)
+    wide = x.astype("longdouble")
+    right, steep = exact(wide), exact_slope(wide, np.exp(-abs(wide)))
+    for one, other in ((got, right), (bent, steep)):
+        off = abs(np.asarray(one).astype("longdouble") - other) / np.spacing(
+            abs(other).astype(kind)
+        )
+        assert off.max() < 5
+    np.testing.assert_array_equal(np.signbit(np.asarray(got)[0, :2]), [False, name == "tanh"])
+
+
+@pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
+def test_derivatives_at_nan_and_infinities():
+    x = np.full((80, 64), 0.5, np.float32)
+    x[0, :2] = np.inf, -np.inf
+    x[1, 0] = np.nan
+
+    def both(x):
+        value = snp.tanh(x)
+        return value, sech_squared(x) * snp.where(value.max(1, keepdims=True) > 2, 0.0, 1.0)
+
+    value, bent = map(np.asarray, st.jit(both)(x))
+    np.testing.assert_array_equal(value[0, :2], [1, -1])
+    np.testing.assert_array_equal(bent[0, :2], [0, 0])
+    assert np.isnan(value[1, 0])
+    assert np.isnan(bent[1, 0])
+    assert np.isfinite(np.delete(bent.ravel(), 64)).all()

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 10
+#define REVISION 11
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 

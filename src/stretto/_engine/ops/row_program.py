@@ -41,7 +41,7 @@ _BOOL = np.dtype(bool)
 _NAMES = """load copy add sub mul div max min neg abs exp exp_difference log log1p expm1 sqrt rsqrt
 eq ne lt le gt ge is_finite and or not select number is_column sum sum_of_products greatest least
 first add_up mul_add sub_mul sum_of_differences sum_of_squared_differences mul_mul add_mul add_add
-tanh sech_squared logistic logistic_slope sign erf erfc
+tanh sech_squared logistic logistic_slope sign erf erfc tanh_pair logistic_pair
 """
 CODES = {name: code for code, name in enumerate(_NAMES.split())}
 """The kernel's operations, in its order."""
@@ -414,6 +414,8 @@ class _Step(NamedTuple):
     operands: tuple[Any, ...]
     """Values of the program (``Var``), literals, or inputs (``_Input``)."""
     section: int
+    second: Var | None = None
+    """A second result, of those in ``_PAIRS``."""
 
 
 class _Input(NamedTuple):
@@ -538,7 +540,25 @@ class _Compiler:
                 self.steps[n] = new
                 new = self._next(new, uses, makers, gone)
         self.steps = [step for n, step in enumerate(self.steps) if n not in gone]
+        self._pair()
         self.steps.sort(key=lambda step: step.section)
+
+    def _pair(self) -> None:
+        """Make one operation of a function and its derivative at the same values."""
+        places = {
+            (step.op, step.operands, step.section): n
+            for n, step in enumerate(self.steps)
+            if step.kind == "rows"
+        }
+        for (op, operands, section), n in places.items():
+            slope, pair = _PAIRS.get(op, ("", ""))
+            other = places.get((slope, operands, section))
+            if other is None or self.steps[other].out in self.program.outputs:
+                continue
+            step, also = self.steps[n], self.steps[other]
+            self.steps[min(n, other)] = step._replace(op=pair, second=also.out)
+            self.steps[max(n, other)] = also._replace(op="")
+        self.steps = [step for step in self.steps if step.op]
 
     def _next(
         self, step: _Step, uses: Mapping[Any, int], makers: Mapping[Any, int], gone: set[int]
@@ -695,6 +715,8 @@ class _Code:
         outs = self.of.program.outputs
         to = outs.index(step.out) if step.out in outs else -1
         kind, at = self._result(step, to)
+        if step.second is not None:
+            operands[1] = self._result(step._replace(out=step.second), -1)
         self._let_go([x for x in done if x in self._held])
         kinds, places = zip(*operands, strict=True)
         self.lines.append([CODES[step.op], kind, at, to, *kinds, *places])
@@ -783,6 +805,12 @@ _OF_TWO = {
     ("add", "add"): "add_add",
 }
 """The same for operations whose operands may be exchanged, and one of the two."""
+
+_PAIRS = {
+    "tanh": ("sech_squared", "tanh_pair"),
+    "logistic": ("logistic_slope", "logistic_pair"),
+}
+"""The derivative of a function, and the operation that does both."""
 
 _REDUCING = frozenset(["sum", "greatest", "least", "first", "add_up"])
 
