@@ -69,7 +69,7 @@ def named(program):
 
 
 @pytest.mark.skipif(bool(WITHOUT), reason="there are no kernels here")
-@pytest.mark.parametrize("name", ["tanh", "relu", "sigmoid"])
+@pytest.mark.parametrize("name", ["tanh", "gelu", "sigmoid"])
 def test_a_network_is_one_call_up_to_the_gradient_by_its_hidden_layer(name):
     found = text(gradient(ACTIVATIONS[name]), WEIGHTS)
     assert found.count('"stretto_rows"') == 1

@@ -32,7 +32,7 @@ from stretto._engine.ops.fused_product import FusedProduct
 from stretto._engine.ops.fused_rows import FusedRows
 from stretto._engine.ops.layout import Transpose
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
-from stretto._engine.ops.row_program import Kind, Space, Views, instructions
+from stretto._engine.ops.row_program import CURVES, Kind, Space, Views, instructions
 from stretto._engine.passes.thin_products import as_rows, matrix_of, space_of
 
 _WORTH = 1 << 12
@@ -91,7 +91,7 @@ def fuse_small_rows(program: Program) -> Program:
 def _fused(program: Program, small: bool) -> Program:
     # Without a call for each operation: most programs have none of these.
     along = [e for e in program.equations if e.primitive.__class__ in _ALONG]
-    thin = [] if small else [e for e in program.equations if e.primitive.__class__ in _PRODUCTS]
+    thin = [] if small else _beside_curves(program)
     if not along and not thin:
         return program
     read = {a for e in program.equations for a in e.inputs}
@@ -118,6 +118,22 @@ def _fused(program: Program, small: bool) -> Program:
     if "noted" in program.cache:
         changed.cache["noted"] = program.cache["noted"]
     return drop_dead(changed)
+
+
+def _beside_curves(program: Program) -> list[Equation]:
+    """Return the products that may be along rows, if any are large enough to have curves as well.
+
+    Chains of networks of one input and one output take 0.4 to 0.8 of the time so with activations
+    that are curves, and with ReLU 1.05.
+    """
+    products = [e for e in program.equations if e.primitive.__class__ in _PRODUCTS]
+    if not products:
+        return []
+    opened = [getattr(short(e), "equations", (e,)) for e in program.equations]
+    curves = [e for some in opened for e in some if isinstance(e.primitive, CURVES)]
+    shapes = {e.outputs[0].type.shape for e in curves}
+    matrices = [m for m in map(matrix_of, products if shapes else ()) if m is not None]
+    return products if any([m.type.shape in shapes for m in matrices]) else []
 
 
 def _opened(
