@@ -28,36 +28,42 @@ def turned(y):
     return snp.transpose(y, (1, 0, 2))
 
 
+def times(y, b):
+    """The rows of each member times a vector of its own."""
+    return snp.einsum("rmc,mc->mr", y, b)
+
+
 def with_bias(x, w, v, b, u):
     bias = snp.broadcast_to(b[:, None], v.shape)
     own = x[:, :MEMBERS, None]  # one for each row and member
-    return turned(snp.tanh(product(x, w) + turned(bias)) * own) * v
+    y = snp.tanh(product(x, w) + turned(bias)) * own
+    return turned(y) * v, times(y, b)
 
 
 def read_twice(x, w, v, b, u):
     y = snp.tanh(product(x, w))
-    return turned(y) * v, turned(1 - y * y) + v
+    return turned(y) * v, turned(1 - y * y) + v, times(y, b)
 
 
 def read_by_products(x, w, v, b, u):
     y = snp.exp(product(x, w))
-    return turned(y) * v, snp.einsum("rmc,mck->mrk", y, u)
+    return turned(y) * v, snp.einsum("rmc,mck->mrk", y, u), times(y, b)
 
 
 def read_by_sums(x, w, v, b, u):
     y = snp.exp(product(x, w))
-    return turned(y) * v, y.max(0), y.sum((0, 1))
+    return turned(y) * v, y.max(0), y.sum((0, 1)), times(y, b)
 
 
 def with_a_choice(x, w, v, b, u):
     y = product(x, w)
-    return turned(snp.where(y > 0, y, snp.exp(y))) * v
+    return turned(snp.where(y > 0, y, snp.exp(y))) * v, times(y, b)
 
 
 def chained(x, w, v, b, u):
     y = snp.tanh(product(x, w))
     z = snp.exp(turned(y) * v)
-    return snp.transpose(z, (2, 0, 1)) + 1, z.sum(1)
+    return snp.transpose(z, (2, 0, 1)) + 1, z.sum(1), times(y, b)
 
 
 PROGRAMS = {
@@ -97,6 +103,11 @@ def test_compiled_programs_give_the_same_values(name):
         np.testing.assert_allclose(one, other, rtol=3e-5, atol=3e-5)
 
 
+def doubled(x, w, b):
+    y = snp.tanh(product(x, w))
+    return turned(y) * 2, times(y, b)
+
+
 def unchanged(function, *args):
     program = st.make_graph(function)(*args)
     return align_axes(program) is program
@@ -107,26 +118,30 @@ def test_what_has_no_product_stays():
 
 
 def test_what_would_be_turned_elsewhere_stays():
-    def returned(x, w, v):
+    def returned(x, w, v, b, u):
         y = snp.tanh(product(x, w))
-        return turned(y) * v, y
+        return turned(y) * v, times(y, b), y
 
-    assert unchanged(returned, X, W, V)
+    assert unchanged(returned, *ALL)
 
 
 def test_small_arrays_stay():
-    small = lambda x, w: turned(snp.tanh(product(x, w))) * 2
-    assert unchanged(small, X[:5], W[:, :, :4])
+    assert unchanged(doubled, X[:5], W[:, :, :4], ALL[3][:, :4])
 
 
 def test_products_that_no_kernel_computes_stay():
-    wide = draw(400, 2), draw(40, 2, 2)  # few multiply-adds for each member
-    assert unchanged(lambda x, w: turned(snp.tanh(product(x, w))) * 2, *wide)
+    wide = draw(400, 2), draw(40, 2, 2), draw(40, 2)  # few multiply-adds for each member
+    assert unchanged(doubled, *wide)
+
+
+def test_what_meets_no_vector_stays():
+    assert unchanged(lambda x, w, v, b, u: turned(snp.tanh(product(x, w))) * v, *ALL)
 
 
 def test_what_only_products_read_turned_stays():
     def layers(x, w, v, b, u):
-        return snp.einsum("mrc,mck->mrk", turned(snp.tanh(product(x, w))), u)
+        y = snp.tanh(product(x, w))
+        return snp.einsum("mrc,mck->mrk", turned(y), u), times(y, b)
 
     assert unchanged(layers, *ALL)
 

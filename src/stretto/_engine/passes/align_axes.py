@@ -4,6 +4,10 @@ A product of what all members share and of what each has puts members behind its
 computed from it element by element has the axes in that order, until it meets values whose members
 come first. There an array is turned, as large as all of them. A kernel writes a product in any
 order of axes, and a product of one term is element-wise work, so the turning goes in front of it.
+
+This is done where rows are multiplied by a vector as well, so that ``fuse_rows`` finds all of it in
+one order. Elsewhere XLA turns an array in the kernel that reads it: training steps of ten networks
+4-64-4 over 256 examples took 1.1 of the time with GELU, 0.9 with softplus, and 1 with others.
 """
 
 from __future__ import annotations
@@ -40,14 +44,15 @@ def align_axes(program: Program) -> Program:
     """Return the program with transposes of element-wise results in front of products.
 
     >>> import stretto as st, stretto.numpy as snp
-    >>> def layer(x, w):  # members of w come first where the result is read
+    >>> def layers(x, w, v):  # members of w come first where the result is read
     ...     y = snp.tanh(snp.tensordot(x, w, axes=(1, 1)))
-    ...     return snp.transpose(y, (1, 0, 2)) * 2
-    >>> graph = st.make_graph(layer)(snp.ones((64, 32)), snp.ones((5, 32, 16)))
+    ...     return snp.einsum("rmc,mc->mr", y, v), snp.transpose(y, (1, 0, 2)) * 2
+    >>> args = snp.ones((64, 32)), snp.ones((5, 32, 16)), snp.ones((5, 16))
+    >>> graph = st.make_graph(layers)(*args)
     >>> [e.primitive.name for e in graph.equations]
-    ['dot_general', 'tanh', 'transpose', 'mul']
+    ['dot_general', 'tanh', 'dot_general', 'transpose', 'mul']
     >>> [e.primitive.name for e in align_axes(graph).equations]
-    ['dot_general', 'transpose', 'tanh', 'mul']
+    ['dot_general', 'transpose', 'tanh', 'dot_general', 'mul']
     """
     return remember(program, "aligned axes", _aligned)
 
@@ -110,6 +115,8 @@ class _Aligned:
         if not isinstance(x, Var) or x in self.order or not self._turns(e):
             return
         values = self._beside(x)
+        if not any([self._meets_vector(v) for v in values]):
+            return
         if any([self._in_any_order(v, order) for v in values]):
             as_it_is = self._cost(values, tuple(range(len(order))))
             if self._cost(values, order) < as_it_is:
@@ -127,6 +134,17 @@ class _Aligned:
                     found |= new
                     stack += new
         return found
+
+    def _meets_vector(self, v: Var) -> bool:
+        """Say whether rows of a value are multiplied by a vector, which a call may do beside it."""
+        for e in self.readers.get(v, ()):
+            if isinstance(e.primitive, DotGeneral):
+                k = 0 if e.inputs[0] is v else 1
+                free = e.primitive.free_of(*[a.type.ndim for a in e.inputs])[1 - k]
+                sizes = [e.inputs[1 - k].type.shape[axis] for axis in free]
+                if e.primitive.summed[k] == (v.type.ndim - 1,) and all([n == 1 for n in sizes]):
+                    return True
+        return False
 
     def _turns(self, e: Equation) -> bool:
         """Say whether a transpose moves elements: a product reads them where they lie."""
