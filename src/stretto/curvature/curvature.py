@@ -184,6 +184,10 @@ class Curvature:
         factors; positions count as examples (KFAC-expand). One that meets other operations, such
         as the scale of a norm, has its exact block, as B, with A = 1.
 
+        Each example takes as many passes back through the model as its root has columns, which are
+        run some at a time. A last layer takes none: its B is Σ Λ, which of a likelihood with a name
+        is known without a root. Warns where passes take more than 1e14 operations, with the time.
+
         Returns:
             A ``Kron``, with a block for each weight: a bias has its own.
 

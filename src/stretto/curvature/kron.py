@@ -4,6 +4,7 @@ B = Σ g gᵀ over examples, positions and columns of the root, with g the cotan
 result, and A the mean over examples and positions of a aᵀ, with a the other factor: positions of a
 sequence or of an image count as examples of their own, which is KFAC-expand. What is added has
 a = 1. A weight that meets anything else, as the scale of a norm, has its exact block, with A = 1.
+Sums that several weights have in common, as a weight and its bias, are computed once.
 """
 
 from __future__ import annotations

@@ -129,7 +129,8 @@ a row, or one a stretch of it; rows are counted along up to four axes. */
 enum { ROW_AXES = 4, ROW_MOST = 96 };
 enum { ROW_CHUNK, ROW_KEPT, ROW_SCALAR, ROW_PART, ROW_LITERAL, ROW_NONE }; /* what an operand is */
 enum { ROW_FLOATS, ROW_BOOLS, ROW_INTEGERS, ROW_LONGS };         /* types of arrays */
-enum { ROWS_LOAD = 0, ROWS_IS_COLUMN = 29, ROWS_FIRST_REDUCTION = 30, ROWS_ADD_UP = 35 };
+enum { ROWS_LOAD = 0, ROWS_IS_COLUMN = 29, ROWS_FIRST_REDUCTION = 30, ROWS_ADD_UP = 35,
+       ROWS_FIRST_PAIR = 50 };
 
 typedef struct {
     const void *data;

@@ -7,7 +7,7 @@
 
 #include "kernels.h"
 
-#define REVISION 12
+#define REVISION 13
 
 extern const Level stretto_avx512, stretto_avx2, stretto_neon;
 

@@ -30,6 +30,9 @@ takes 1.4 of the time, for instructions on single scalars; with 256 kB as long a
 #define ROWS_BELOW 393216
 #define ROWS_PARTS 16                            /* of the rows, for sums over rows */
 #define ROWS_TASK 16384                          /* elements below which no task is cut */
+/* Rows of the last axis of rows from which blocks are of such rows alone, where an input is repeated along
+some axes and not others, as the weights of each member are: else each row's place is found by divisions. */
+#define ROWS_SPAN 8
 
 typedef INTEGER NAME(bits) __attribute__((may_alias));
 typedef INTEGER NAME(RowLoosePlaces)
@@ -192,6 +195,24 @@ INLINE Vec NAME(exp_beyond)(Vec r)
     return p * (r * r);
 }
 
+/* p times 2^n, where n was rounded by adding a large number */
+INLINE Vec NAME(exp_scaled)(Vec p, Vec n, Vec shifted)
+{
+    const int single = sizeof(T) == 4;
+#if BYTES == 64 && defined(__x86_64__)
+    (void)shifted;
+    return single ? (Vec)_mm512_scalef_ps((__m512)p, (__m512)n)
+                  : (Vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
+#else
+    (void)n;
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    const NATURAL digits = single ? 23 : 52, bias = single ? 127 : 1023;
+    Naturals whole = (Naturals)shifted - (Naturals)ALL(shift); /* of NaN it is anything */
+    Naturals half = ((whole + 4096) >> 1) - 2048, rest = whole - half;
+    return p * (Vec)((half + bias) << digits) * (Vec)((rest + bias) << digits);
+#endif
+}
+
 /* e to the power of x - low, where low is the rest of what x was rounded to */
 INLINE Vec NAME(exp_less)(Vec x, Vec low)
 {
@@ -201,15 +222,7 @@ INLINE Vec NAME(exp_less)(Vec x, Vec low)
     const T shift = single ? (T)12582912 : (T)6755399441055744;
     Vec shifted = x * (T)1.44269504088896340736 + shift, n = shifted - shift;
     Vec r = NAME(exp_rest)(x, n) - low, p = NAME(exp_beyond)(r) + r + 1;
-#if BYTES == 64 && defined(__x86_64__)
-    return single ? (Vec)_mm512_scalef_ps((__m512)p, (__m512)n)
-                  : (Vec)_mm512_scalef_pd((__m512d)p, (__m512d)n);
-#else
-    const NATURAL digits = single ? 23 : 52, bias = single ? 127 : 1023;
-    Naturals whole = (Naturals)shifted - (Naturals)ALL(shift); /* of NaN it is anything */
-    Naturals half = ((whole + 4096) >> 1) - 2048, rest = whole - half;
-    return p * (Vec)((half + bias) << digits) * (Vec)((rest + bias) << digits);
-#endif
+    return NAME(exp_scaled)(p, n, shifted);
 }
 
 INLINE Vec NAME(exp_of)(Vec x) { return NAME(exp_less)(x, (Vec){0}); }
@@ -347,6 +360,37 @@ static inline Vec NAME(sech_squared_of)(Vec x)
     return root * root;
 }
 
+/* tanh and its derivative within 3 and 4 ulp, from one exponential and one quotient: with t = exp(-2|x|) - 1
+as above they are -t / (t + 2) and 4 exp(-2|x|) / (t + 2)^2. Where 2^n is below 2^-64, t is -1. */
+INLINE Vec NAME(tanh_pair)(Vec x, Vec *slope)
+{
+    const int single = sizeof(T) == 4;
+    const Places sign = (Places)ALL((T)-0.0);
+    Vec y = (Vec)((Places)x & ~sign);
+    y = -NAME(rows_below)(ALL(single ? (T)104 : (T)746), y + y);
+    const T shift = single ? (T)12582912 : (T)6755399441055744;
+    Vec shifted = y * (T)1.44269504088896340736 + shift, n = shifted - shift;
+    Vec r = NAME(exp_rest)(y, n), p = NAME(exp_beyond)(r);
+    const NATURAL digits = single ? 23 : 52, bias = single ? 127 : 1023;
+    Vec near = NAME(rows_above)(ALL(shift - 64), shifted);
+    Vec low = (Vec)(((Naturals)near - (Naturals)ALL(shift) + bias) << digits);
+    Vec t = low * p + (low * r + (low - 1));
+    Vec sum = t + 2, lost = t - (sum - 2), over = 1 / sum;
+    over += (1 - over * sum - over * lost) * over;
+    Vec q = (0 - t) * over;
+    q += ((0 - t) - q * sum - q * lost) * over;
+    *slope = NAME(exp_scaled)(4 * (p + r + 1), n, shifted) * (over * over);
+    return (Vec)((Places)q | (sign & (Places)x));
+}
+
+/* The logistic function and its derivative */
+INLINE Vec NAME(logistic_pair)(Vec x, Vec *slope)
+{
+    Vec e = NAME(exp_minus_abs)(x), over = 1 / (e + 1);
+    *slope = e * over * over;
+    return CHOOSE(x < 0, e, ALL(1)) * over;
+}
+
 static inline Vec NAME(sqrt_of)(Vec x)
 {
 #if BYTES == 64 && defined(__x86_64__)
@@ -394,6 +438,25 @@ FLOATS_OF_ONE(log1p, NAME(log1p_of)(x))
 FLOATS_OF_ONE(sqrt, NAME(sqrt_of)(x))
 FLOATS_OF_ONE(rsqrt, 1 / NAME(sqrt_of)(x))
 FLOATS_OF_ONE(sign, CHOOSE((x == 0) | (x != x), x, CHOOSE(x < 0, ALL((T)-1), ALL((T)1))))
+
+/* Two results of one operand: the second goes where the second operand is. */
+#define PAIR(name)                                                                                 \
+    static void NAME(rows_##name)(const Call *k)                                                   \
+    {                                                                                              \
+        for (int64_t r = 0; r < k->rows; r++) {                                                    \
+            T *o = k->out.at + r * k->out.pitch, *more = k->b.at + r * k->b.pitch;                 \
+            const T *xs = k->a.at + r * k->a.pitch;                                                \
+            EACH {                                                                                 \
+                Vec x = ALL(*xs), slope;                                                           \
+                if (k->a.vec) x = LOAD(xs + i);                                                    \
+                x = NAME(name)(x, &slope);                                                         \
+                STORE(o + i, x);                                                                   \
+                STORE(more + i, slope);                                                            \
+            }                                                                                      \
+        }                                                                                          \
+    }
+PAIR(tanh_pair)
+PAIR(logistic_pair)
 
 /* Of scalars alone, one by one. */
 static void NAME(rows_expm1)(const Call *k)
@@ -631,7 +694,7 @@ static NAME(RowFunction) *const NAME(row_functions)[] = {
     NAME(rows_sum_of_differences), NAME(rows_sum_of_squared_differences),
     NAME(rows_mul_mul), NAME(rows_add_mul), NAME(rows_add_add), NAME(rows_tanh),
     NAME(rows_sech_squared), NAME(rows_logistic), NAME(rows_logistic_slope), NAME(rows_sign),
-    NAME(rows_erf), NAME(rows_erfc),
+    NAME(rows_erf), NAME(rows_erfc), NAME(rows_tanh_pair), NAME(rows_logistic_pair),
 };
 
 /* Where lanes are rows; from ROWS_FIRST_REDUCTION on */
@@ -729,10 +792,13 @@ static void NAME(rows_sizes)(Plan *plan)
     plan->wide = up(p->stretches > plan->block ? p->stretches : plan->block, LANES);
 }
 
-static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums)
+/* Where rows of the same task follow, which are written afterwards, what does not fill its last vector may
+be written over their first elements: of rows of 50, copying each took a quarter of the time. */
+static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *memory, T *sums, int followed)
 {
     const RowProgram *p = plan->p;
     const int turned = p->behind > 0, plain = !turned && p->stretches == 1;
+    const int over = followed && plain && p->columns >= LANES && plan->padded <= plan->chunk;
     int64_t columns = p->columns, each = plan->each, wide = plan->wide;
     int64_t length = turned ? rows : columns / p->stretches, beside = p->step;
     int64_t all = turned ? columns : plain ? rows : p->stretches;
@@ -744,7 +810,8 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
     for (int64_t i = 0; i < p->inputs; i++) {
         const RowInput *in = p->input + i;
         int64_t pitch = plan->pitch[i];
-        from[i] = plain && pitch >= 0 ? first * pitch : offset(ROW_AXES, p->lead, in->lead, first);
+        from[i] = plain && pitch >= 0 && plan->span == plan->rows ? first * pitch
+                                                                  : offset(ROW_AXES, p->lead, in->lead, first);
         if (in->slot < 0)
             continue;
         T *to = scalars + in->slot * wide;
@@ -800,6 +867,8 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                     }
                     continue;
                 }
+                if (one->op >= ROWS_FIRST_PAIR && one->kind[1] == ROW_CHUNK)
+                    chunks[one->from[1]] = (NAME(Operand)){memory + one->from[1] * each, k.width, 1};
                 for (int j = 0; j < 3; j++) {
                     int64_t index = one->from[j];
                     switch (one->kind[j]) {
@@ -836,7 +905,7 @@ static void NAME(rows_block)(const Plan *plan, int64_t first, int64_t rows, T *m
                         kept + one->out * plan->whole + line * plan->padded + start, plan->padded, 1};
                 } else {
                     const RowOutput *out = one->to >= 0 ? p->output + one->to : NULL;
-                    if (out && out->type == ROW_FLOATS && whole)
+                    if (out && out->type == ROW_FLOATS && (whole || over))
                         k.out = (NAME(Operand)){(T *)out->data + written + line * beside + start, beside, 1};
                     else
                         k.out = (NAME(Operand)){own, k.width, 1};
@@ -904,7 +973,8 @@ static void NAME(rows_task)(void *work, int64_t index)
     for (int64_t block = begin; block < end && block < plan->blocks; block++) {
         int64_t within = block % by_span * plan->block;
         NAME(rows_block)(plan, block / by_span * plan->span + within,
-                         least(plan->block, plan->span - within), memory, sums);
+                         least(plan->block, plan->span - within), memory, sums,
+                         block + 1 < end && block + 1 < plan->blocks);
     }
 }
 
@@ -924,6 +994,14 @@ static void NAME(rows_tiles)(Plan *plan)
     for (int64_t i = 0; i < p->outputs; i++)
         arrays += p->output[i].slot < 0;
     plan->span = p->behind ? p->behind : plan->rows;
+    int64_t inner = p->lead[ROW_AXES - 1], varying = 0;
+    for (int64_t i = 0; i < p->inputs; i++)
+        varying |= plan->pitch[i] < 0;
+    if (plain && varying && inner >= ROWS_SPAN) { /* within the last axis of rows all are even */
+        plan->span = inner;
+        for (int64_t i = 0; i < p->inputs; i++)
+            plan->pitch[i] = p->input[i].lead[ROW_AXES - 1];
+    }
     plan->block = 1;
     if (p->behind) {
         int64_t most = least(ROWS_CHUNK, ROWS_BELOW / (p->columns * arrays * size)), parts;

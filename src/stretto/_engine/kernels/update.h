@@ -87,7 +87,7 @@ static void NAME(update_piece)(const Updates *u, const Segment *s, int64_t piece
         int64_t size = out->type == ROW_FLOATS ? sizeof(T) : 1;
         out->data = (char *)u->out[s->output + i]->data + (row * s->columns + column) * size;
     }
-    plan.rows = rows;
+    plan.rows = plan.span = rows;
     plan.ahead = rows == 1 ? p.inputs : 0;
     plan.padded = up(columns, LANES);
     plan.chunk = plan.padded < UPDATE_CHUNK ? plan.padded : UPDATE_CHUNK;
@@ -101,7 +101,7 @@ static void NAME(update_piece)(const Updates *u, const Segment *s, int64_t piece
     }
     for (int64_t first = 0; first < rows; first += plan.block) {
         int64_t left = rows - first;
-        NAME(rows_block)(&plan, first, left < plan.block ? left : plan.block, memory, NULL);
+        NAME(rows_block)(&plan, first, left < plan.block ? left : plan.block, memory, NULL, 0);
     }
 }
 

@@ -27,9 +27,15 @@ from stretto._engine.higher_order.custom_derivatives import CustomJvp
 from stretto._engine.kernels import DTYPES
 from stretto._engine.ops.arithmetic import Mul, Sub
 from stretto._engine.ops.broadcast import ReduceSum
+from stretto._engine.ops.contract import DotGeneral
+from stretto._engine.ops.exponential import Logistic, LogisticSlope
+from stretto._engine.ops.fused_product import FusedProduct
 from stretto._engine.ops.fused_rows import FusedRows
+from stretto._engine.ops.layout import Transpose
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
-from stretto._engine.ops.row_program import Kind, Space, Views, instructions
+from stretto._engine.ops.row_program import CURVES, Kind, Space, Views, instructions
+from stretto._engine.ops.trigonometric import SechSquared, Tanh
+from stretto._engine.passes.thin_products import as_rows, matrix_of, space_of
 
 _WORTH = 1 << 12
 """The elements from which a call is worth its few microseconds, also in loops."""
@@ -87,27 +93,79 @@ def fuse_small_rows(program: Program) -> Program:
 def _fused(program: Program, small: bool) -> Program:
     # Without a call for each operation: most programs have none of these.
     along = [e for e in program.equations if e.primitive.__class__ in _ALONG]
-    if not along:
+    thin = [] if small else _beside_curves(program)
+    if not along and not thin:
         return program
     read = {a for e in program.equations for a in e.inputs}
     along = [e for e in along if e.outputs[0] in read]  # what follows a sum is what a call is for
-    spaces = _spaces(along, small)
+    # A product reads a matrix where it lies; along rows it would be turned around before.
+    turned = {e.outputs[0] for e in program.equations if e.primitive.__class__ is Transpose}
+    kept = {e for e in thin if matrix_of(e) in turned}
+    summed = [space for e in thin if e not in kept and (space := space_of(e)) is not None]
+    spaces = _spaces([*map(_space_of, along), *summed], small)
     if not spaces:
         return program
     program = _with_parts(program, spaces)
-    held = any([isinstance(e.primitive, CustomJvp) for e in program.equations])
-    opened = written_out(program, short) if held else program
-    found = _Groups(opened, spaces).found()
-    if not found:
+    while True:
+        opened, products = _opened(program, spaces if summed else {}, kept)
+        groups = _Groups(opened, spaces)
+        calls = {place: call for places, call in groups.found() for place in places}
+        left = {e for e, place in products.items() if place not in calls}
+        if not left:
+            break
+        kept |= left
+    if not calls:
         return program
-    calls = {place: call for places, call in found for place in places}
     changed = with_equations(opened, in_order(opened, calls))
     if "noted" in program.cache:
         changed.cache["noted"] = program.cache["noted"]
     return drop_dead(changed)
 
 
+def _beside_curves(program: Program) -> list[Equation]:
+    """Return the products that may be along rows, if curves stand beside any.
+
+    Chains of networks of one input and one output take 0.6 to 0.8 of the time so with tanh and the
+    logistic function, 1 to 1.05 with ReLU and GELU, and up to 1.12 with softplus.
+    """
+    products = [e for e in program.equations if e.primitive.__class__ in _PRODUCTS]
+    if not products:
+        return []
+    opened = [getattr(short(e), "equations", (e,)) for e in program.equations]
+    curves = [e for some in opened for e in some if isinstance(e.primitive, CURVES)]
+    others = {e.outputs[0].type.shape for e in curves if not isinstance(e.primitive, _QUICK)}
+    shapes = {e.outputs[0].type.shape for e in curves} - others
+    matrices = [m for m in map(matrix_of, products if shapes else ()) if m is not None]
+    return products if any([m.type.shape in shapes for m in matrices]) else []
+
+
+def _opened(
+    program: Program, spaces: Mapping[Any, Space], kept: set[Equation]
+) -> tuple[Program, dict[Equation, int]]:
+    """Return the program with functions of a few operations, and thin products, written out.
+
+    Products that are ``kept`` stay. Says where the largest operation of each other one is.
+    """
+    shapes = {shape for shape, _ in spaces}
+    products: dict[Equation, int] = {}
+    inner: dict[Equation, Program] = {}
+    place = 0
+    for e in program.equations:
+        found = short(e)
+        if found is None and shapes and e not in kept:
+            rows = as_rows(e, shapes)
+            if rows is not None:
+                found, products[e] = rows[0], place + rows[1]
+        if found is not None:
+            inner[e] = found
+        place += 1 if found is None else len(found.equations)
+    return (written_out(program, inner.get) if inner else program), products
+
+
 _ALONG = (ReduceSum, ReduceMax, ReduceMin)
+_PRODUCTS = (DotGeneral, FusedProduct)
+_QUICK = (Tanh, SechSquared, Logistic, LogisticSlope)
+"""Curves that the kernel computes with their derivatives."""
 _BEGINNING = ("sum", "greatest", "least", "first")
 
 
@@ -121,11 +179,10 @@ def short(e: Equation) -> Program | None:
     return inner if few else None
 
 
-def _spaces(along: list[Equation], small: bool) -> dict[Any, Space]:
+def _spaces(along: list[Space | None], small: bool) -> dict[Any, Space]:
     """Return the shapes and dtypes with reductions along some axes, also ``small`` ones."""
     counts: Counter[Space] = Counter()
-    for e in along:
-        space = _space_of(e)
+    for space in along:
         if space is not None and _is_worth_it(space, small):
             counts[space] += 1
     spaces: dict[Any, Space] = {}

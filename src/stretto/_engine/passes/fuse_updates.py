@@ -46,15 +46,12 @@ from stretto._engine.ops.arithmetic import Abs, Add, Mul, Neg, Sub
 from stretto._engine.ops.bits import And, Not, Or
 from stretto._engine.ops.broadcast import BroadcastInDim
 from stretto._engine.ops.comparison import Eq, Ge, Gt, Le, Lt, Ne, Select
-from stretto._engine.ops.exponential import Exp, Log, Log1p, Logistic, LogisticSlope
 from stretto._engine.ops.extrema import Max, Min
 from stretto._engine.ops.fused_updates import FusedUpdates
 from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.ops.layout import Reshape, Transpose
-from stretto._engine.ops.row_program import Instructions, Space, Views, instructions
+from stretto._engine.ops.row_program import CURVES, Instructions, Space, Views, instructions
 from stretto._engine.ops.shape import Rev
-from stretto._engine.ops.special.error_functions import Erf, Erfc
-from stretto._engine.ops.trigonometric import SechSquared, Tanh
 
 _LEAST_ELEMENTS = 1 << 12
 """The elements of an array from which a call is worth its few microseconds."""
@@ -134,7 +131,7 @@ def _alone(program: Program) -> Program:
 def _has_curves(program: Program) -> bool:
     """Say whether a program in float32 has functions that are approximated wherever they are."""
     types = [v.type.dtype for e in program.equations for v in e.outputs]
-    curves = any([isinstance(e.primitive, _CURVES) for e in program.equations])
+    curves = any([isinstance(e.primitive, CURVES) for e in program.equations])
     return curves and {*types} <= {DTYPES[0], np.dtype(bool)}
 
 
@@ -188,10 +185,6 @@ _AS_IT_LIES = (BroadcastInDim, OptimizationBarrier, Reshape, Rev, Transpose)
 
 
 _ADDITIONS = (Add, Sub)
-_CURVES = (Erf, Erfc, Exp, Log, Log1p, Logistic, LogisticSlope, SechSquared, Tanh)
-"""Functions that differ in their last bits wherever they are computed: XLA's are up to 4 units
-off, and 60 for ``Erfc``, the kernel's 1 to 4. So a small program that has one is a call although
-its bits are not XLA's: 32 x 128 of GELU take 11 microseconds, and 74 by XLA."""
 _EXACT = (Neg, Abs, Max, Min, Eq, Ne, Lt, Le, Gt, Ge, Select, And, Or, Not)
 """Operations that are computed alike everywhere; ``Mul`` and ``_ADDITIONS`` are, one by one."""
 

@@ -93,6 +93,7 @@ PLANNED = (
 WRITTEN = (
     Pass("fuse_scans", "kernels", platform="cpu"),
     Pass("fuse_attention", "kernels", platform="cpu"),
+    Pass("align_axes", "kernels", platform="cpu"),
     Pass("fuse_products", "kernels", platform="cpu"),
     Pass("fuse_rows", "kernels", platform="cpu"),
     Pass(
