@@ -242,9 +242,6 @@ INNER = """
     lowering.onnx.writer:Writer.program at_hand=False
     lowering.onnx.writer:Writer.call apart=False
     lowering.polymorphic:Polymorphic.call apart=False
-    lowering.products:View offset=0
-    lowering.products:_Axis added=0
-    lowering.products:geometry relu=False
     lowering.stablehlo:Builder.inline as_is=False
     lowering.stablehlo:Builder.inline_many as_is=False
     lowering.stablehlo:Builder.program at_hand=False as_is=False
@@ -281,6 +278,9 @@ INNER = """
     ops.loop_program:_Line index=0
     ops.loop_program:_Compiler._width own=False
     ops.loop_program:_Compiler._value is_bool=False
+    ops.product_strides:View offset=0
+    ops.product_strides:_Axis added=0
+    ops.product_strides:geometry relu=False
     ops.reducing.window:AxisWindow size=1 stride=1 low=0 high=0 base_dilation=1 dilation=1
     ops.reducing.window:WindowReduction.__init_subclass__ abstract=False
     ops.shape:part_of hidden=False

@@ -21,7 +21,7 @@ import numpy as np
 
 import stretto as st
 import stretto.numpy as snp
-from stretto._engine.lowering.products import Geometry
+from stretto._engine.ops.product_strides import Geometry
 from tests.property import storms
 
 __all__ = ["Case", "disagreement", "draw_case", "results"]

@@ -15,7 +15,7 @@ import stretto as st
 import stretto.numpy as snp
 from stretto._engine import kernels
 from stretto._engine.kernels import LEVEL, WITHOUT
-from stretto._engine.lowering.products import Geometry
+from stretto._engine.ops.product_strides import Geometry
 from stretto.nn import functional as F
 
 ROOT = Path(__file__).parents[3]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stretto._engine.lowering.attention import numbers, reshaped, sliced
-from stretto._engine.lowering.products import View, row_major
 from stretto._engine.ops.fused_attention import FusedAttention, Geometry, Place, Step
+from stretto._engine.ops.product_strides import View, row_major
 
 
 def view_of(x):

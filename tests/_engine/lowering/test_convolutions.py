@@ -6,7 +6,7 @@ import pytest
 import stretto as st
 from stretto import lax
 from stretto._engine.lowering.convolutions import as_product, geometry
-from stretto._engine.lowering.products import View, row_major
+from stretto._engine.ops.product_strides import View, row_major
 
 
 def primitive(image, kernel, *args, **options):

@@ -5,8 +5,8 @@ import numpy as np
 import stretto as st
 import stretto.numpy as snp
 from stretto._engine.lowering.gathers import geometry
-from stretto._engine.lowering.products import View, row_major
 from stretto._engine.ops.fused_gather import FusedGather
+from stretto._engine.ops.product_strides import View, row_major
 from stretto._engine.passes.fuse_gathers import fuse_gathers
 from stretto._engine.passes.prepare import prepare
 

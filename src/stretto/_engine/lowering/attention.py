@@ -10,8 +10,8 @@ import math
 import struct
 from collections.abc import Sequence
 
-from stretto._engine.lowering.products import View, row_major
 from stretto._engine.ops.fused_attention import Examples, Geometry, Place
+from stretto._engine.ops.product_strides import View, row_major
 
 _AXES, _STEPS = 4, 4
 _ARRAYS = 8

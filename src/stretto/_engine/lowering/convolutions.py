@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.lowering.products import AxisPairs, View
 from stretto._engine.ops.convolution.formulation import lanes_are_outputs
+from stretto._engine.ops.product_strides import AxisPairs, View
 
 TARGET = "stretto_convolution"
 """The name of the kernel."""

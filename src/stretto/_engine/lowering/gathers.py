@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from stretto._engine.core.types import ArrayType
-from stretto._engine.lowering.products import View, merged
 from stretto._engine.ops.fused_gather import FusedGather
+from stretto._engine.ops.product_strides import View, merged
 
 TARGET = "stretto_gather"
 """The name of the kernel."""

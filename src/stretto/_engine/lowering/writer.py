@@ -18,7 +18,6 @@ from stretto._engine.core.sizes import Size, is_size
 from stretto._engine.core.types import ArrayType, array_type, bytes_of, kind_of
 from stretto._engine.kernels import multiplies
 from stretto._engine.lowering import attention, convolutions, gathers
-from stretto._engine.lowering.products import TARGET, View, geometry, row_major
 from stretto._engine.lowering.text import (
     TOKEN,
     Decided,
@@ -32,6 +31,7 @@ from stretto._engine.lowering.text import (
     tensor_type,
 )
 from stretto._engine.ops.convolution.formulation import suits_kernel
+from stretto._engine.ops.product_strides import TARGET, View, geometry, row_major
 
 _MOST_WRITTEN = 256
 """The most elements of a constant array that is written into the text; larger ones are passed."""

@@ -21,7 +21,6 @@ from stretto._engine.core.program import Equation, Literal, Program, Var
 from stretto._engine.core.rewriting import drop_dead, remember
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import multiplies
-from stretto._engine.lowering.products import geometry, row_major
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.comparison import Select
 from stretto._engine.ops.contract import DotGeneral
@@ -29,6 +28,7 @@ from stretto._engine.ops.convert import ConvertElementType
 from stretto._engine.ops.elementwise import Elementwise
 from stretto._engine.ops.identities import OptimizationBarrier
 from stretto._engine.ops.layout import Transpose
+from stretto._engine.ops.product_strides import geometry, row_major
 from stretto._engine.ops.reducing.reduce import ReduceMax, ReduceMin
 
 Order = tuple[int, ...]

@@ -16,13 +16,13 @@ from stretto._engine.core.program import Atom, Equation, Literal, Program
 from stretto._engine.core.recorder import record
 from stretto._engine.core.sizes import is_size
 from stretto._engine.kernels import DTYPES
-from stretto._engine.lowering.products import WORTH
 from stretto._engine.ops.arithmetic import add, multiply
 from stretto._engine.ops.broadcast import BroadcastInDim, ReduceSum
 from stretto._engine.ops.comparison import le, select, zeros_like
 from stretto._engine.ops.contract import DotGeneral
 from stretto._engine.ops.fused_product import FusedProduct
 from stretto._engine.ops.layout import Reshape, Transpose
+from stretto._engine.ops.product_strides import WORTH
 from stretto._engine.ops.row_program import Space
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stretto._engine.lowering.products import Geometry, View, geometry, row_major
+from stretto._engine.ops.product_strides import Geometry, View, geometry, row_major
 
 
 def by_kernel(x, y, found, shape, added=None):
