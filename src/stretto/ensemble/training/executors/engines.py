@@ -15,6 +15,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Protocol
 
 from stretto._engine.core import integers
@@ -142,9 +143,8 @@ class Engine:
 
 def _family(executor: Any) -> str | None:  # noqa: ANN401 (anything)
     """Return the library that an executor is of; ``None`` where it is none."""
-    name = getattr(executor, "__name__", "") if type(executor).__name__ == "module" else ""
-    if name == "ray":
-        return "ray"
+    if isinstance(executor, ModuleType):
+        return "ray" if executor.__name__ == "ray" else None
     library = type(executor).__module__.partition(".")[0]
     if library == "joblib" and callable(executor):
         return "joblib"
