@@ -131,7 +131,7 @@ class Fitted(Generic[M_co]):
         >>> ensemble = st.Ensemble(lambda w, x: w * x, snp.zeros(2))
         >>> loss = lambda member, x: ((member(x) - x) ** 2).mean()
         >>> ivon = st.optim.ivon(0.1, data_size=8)
-        >>> fitted = ensemble.fit(loss, snp.ones(8), ivon, steps=3, batch_size=8, key=0)
+        >>> fitted = ensemble.fit(loss, snp.ones(8), ivon, steps=3, batch_size=8)
         >>> fitted.sample(st.random.key(1), 5)(snp.ones(1)).shape
         (10, 1)
         """
