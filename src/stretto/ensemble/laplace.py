@@ -34,6 +34,7 @@ from stretto.ensemble.groups import Member, Ties, retied, ties_of
 from stretto.ensemble.linearised import LinearisedEnsemble, of_model, widened
 from stretto.ensemble.posterior import Posterior, draws_of, fit_posterior, predictive
 from stretto.nn.functional.activations import sigmoid
+from stretto.nn.module import Module
 from stretto.numpy.normalized import softmax
 
 __all__ = ["Laplace", "fit_laplace"]
@@ -142,6 +143,12 @@ def model_of(model: Tree, caller: str) -> Tree:
         raise NotImplementedError(
             f"{caller}: the ensemble has members of {len(model.groups)} architectures, whose "
             f"arrays are not stacked: fit one for each of ensemble.groups"
+        )
+    if not isinstance(model, (Module, Ensemble, Member)):
+        raise TypeError(
+            f"{caller}: expected a module, a pair (apply, params) or an Ensemble, got a "
+            f"{type(model).__module__}.{type(model).__name__}; what is PyTorch's comes in by "
+            f"st.from_torch"
         )
     return model
 
