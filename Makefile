@@ -52,8 +52,8 @@ ECOSYSTEM_INSTALLED := $(ECOSYSTEM_VENV)/.installed
 ECOSYSTEM_JAX_INSTALLED := $(ECOSYSTEM_JAX_VENV)/.installed
 MERGING_INSTALLED := $(MERGING_VENV)/.installed
 POSTERIORS_INSTALLED := $(POSTERIORS_VENV)/.installed
-TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/_engine/core/test_migration.py \
-	tests/curvature/test_curvature_imported.py \
+TORCH_TESTS := tests/torch tests/ensemble/test_pytorch.py tests/ensemble/test_laplace_pytorch.py \
+	tests/_engine/core/test_migration.py tests/curvature/test_curvature_imported.py \
 	tests/test_examples.py docs/pytorch.md
 LINTED := $(wildcard src tests benchmarks examples docs release tools)
 TABLES_INSTALLED := $(TABLES_VENV)/.installed

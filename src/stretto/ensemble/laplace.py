@@ -30,10 +30,11 @@ from stretto.curvature.parts import Choice
 from stretto.ensemble.calibration import minimize
 from stretto.ensemble.ensemble import Ensemble
 from stretto.ensemble.gaussian import Gaussian, bridge, log_mean_over_draws, mean_over_draws, probit
-from stretto.ensemble.groups import Member
-from stretto.ensemble.linearised import LinearisedEnsemble, of_model
+from stretto.ensemble.groups import Member, Ties, retied, ties_of
+from stretto.ensemble.linearised import LinearisedEnsemble, of_model, widened
 from stretto.ensemble.posterior import Posterior, draws_of, fit_posterior, predictive
 from stretto.nn.functional.activations import sigmoid
+from stretto.nn.module import Module
 from stretto.numpy.normalized import softmax
 
 __all__ = ["Laplace", "fit_laplace"]
@@ -69,27 +70,31 @@ def fit_laplace(
             function ``apply(params, x)`` and its tree, or an ``Ensemble`` of one architecture,
             whose members are fitted by one program.
         data: all that the model was trained on: a tuple (x, y) of arrays whose axis 0 are the
-            examples, or an iterable of such batches.
+            examples, or an iterable of such batches. Several inputs are a tuple or another tree as
+            the model takes it, and y may be one for a function ``nll(f, y)``.
         likelihood: ``"categorical"`` (logits, integer labels), ``"bernoulli"`` (one logit),
             ``"gaussian"``, ``"heteroscedastic"``, or a function ``nll(f, y)`` of one example.
         structure: the shape of H: ``"kron"``, a Kronecker product for each weight; ``"full"``;
             ``"diagonal"``; or ``"low_rank"``, its ``rank`` largest eigenvalues.
         weights: the weights that are uncertain: patterns of dotted names, ``"last"`` for those of
-            the last layer, or a function of a name. The others stay as they are.
+            the last layer, or a function of a name. The others stay as they are; frozen ones are
+            uncertain unless these leave them out.
         prior_precision: δ, positive: a number for all weights, or one for each by name.
         noise: σ, the standard deviation of a Gaussian's targets, which it needs, and only it has.
         batch_size: examples at a time, at most; fewer where Jacobians are large. Sums are over
             all, whatever it is.
-        rank: the number of eigenvalues of ``"low_rank"``.
+        rank: the number of eigenvalues of ``"low_rank"``, or that of the weights if it is less.
         key: for ``"low_rank"``, where the search for them begins.
 
     Returns:
         The posterior, an immutable tree.
 
     Raises:
-        ValueError: an argument is out of range, the shapes of the examples do not match, or a
-            module is in train mode where that matters (batch normalization, dropout).
-        TypeError: the model is none of these, or ``batch_size`` no integer.
+        ValueError: an argument is out of range, the shapes of the examples do not match, targets
+            have no density (a label that is no class, NaN), or a module is in train mode where that
+            matters (batch normalization, dropout).
+        TypeError: the model is none of these, its outputs are not real, or ``batch_size`` no
+            integer.
         MemoryError: the arrays would not fit; the message has their size.
         NotImplementedError: a weight cannot be factored, with its name; or an ensemble has several
             architectures.
@@ -122,9 +127,11 @@ def fit_laplace(
     model, (x, y) = model_of(model, "fit_laplace"), _examples(data, "fit_laplace")
     batch_size = count(batch_size, "fit_laplace", "batch_size", 1)
     chosen = weights if isinstance(weights, str) or callable(weights) else tuple(weights)
-    fitted = _fit(model, x, y, key, known, structure, chosen, batch_size, rank)
+    ties = ties_of(model)
+    fitted = _fit(model, ties, x, y, key, known, structure, chosen, batch_size, rank)
+    _refuse_targets(known, y, fitted.loss)
     targets = math.prod(y.shape) if known.name == "gaussian" else None
-    laplace = Laplace(model, fitted, known, structure, chosen, targets)
+    laplace = Laplace(model, fitted, known, structure, chosen, targets, ties)
     return laplace._with(prior_precision, 1.0 if noise is None else noise, "fit_laplace")
 
 
@@ -137,32 +144,60 @@ def model_of(model: Tree, caller: str) -> Tree:
             f"{caller}: the ensemble has members of {len(model.groups)} architectures, whose "
             f"arrays are not stacked: fit one for each of ensemble.groups"
         )
+    if not isinstance(model, (Module, Ensemble, Member)):
+        raise TypeError(
+            f"{caller}: expected a module, a pair (apply, params) or an Ensemble, got a "
+            f"{type(model).__module__}.{type(model).__name__}; what is PyTorch's comes in by "
+            f"st.from_torch"
+        )
     return model
 
 
 def _inputs(x: Tree, caller: str) -> Tree:
     """Return inputs as arrays; a tuple of several arguments stays one."""
-    return tree.map(lambda leaf: as_value(leaf, caller, "x"), x)
+    return widened(tree.map(lambda leaf: as_value(leaf, caller, "x"), x))
 
 
-def _examples(data: Tree, caller: str) -> tuple[Tree, Array]:
+def _examples(data: Tree, caller: str) -> tuple[Tree, Tree]:
     """Return all inputs and targets, with as many examples."""
     batches = [data] if isinstance(data, tuple) else list(data)
-    if not batches or not all([isinstance(b, (tuple, list)) and len(b) == 2 for b in batches]):
-        got = ", ".join({type(b).__name__ for b in batches}) or "none"
-        raise ValueError(
-            f"{caller}: data must be a tuple (x, y) of arrays, or an iterable of such batches; got "
-            f"{'batches of ' * (batches != [data])}{got}"
-        )
+    for batch in batches or [()]:
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            what = "" if batches == [data] else "batches of "
+            many = f" of {len(batch)}" if isinstance(batch, (tuple, list)) else ""
+            raise ValueError(
+                f"{caller}: data must be a tuple (x, y) of arrays, or an iterable of such batches; "
+                f"got {what}{type(batch).__name__}{many}: of several inputs x is a tuple"
+            )
     parts = [tree.map(lambda leaf: as_value(leaf, caller, "data"), tuple(b)) for b in batches]
+    for part in parts:
+        found = [leaf.type for leaf in tree.leaves(part)]
+        if len({t.shape[:1] for t in found}) != 1 or not found[0].shape or not found[0].shape[0]:
+            raise ValueError(
+                f"{caller}: expected as many targets as inputs along axis 0, and at least one; got "
+                f"{', '.join(map(str, found)) or 'no arrays'}"
+            )
     x, y = parts[0] if len(parts) == 1 else tree.concat(parts)
-    found = [leaf.type for leaf in [*tree.leaves(x), y]]
-    if len({t.shape[:1] for t in found}) > 1 or not found[0].shape or not found[0].shape[0]:
+    return widened(x), widened(y)
+
+
+def _refuse_targets(likelihood: Likelihood, y: Tree, loss: Array) -> None:
+    """Raise ``ValueError`` for targets that the likelihood has no density for, if all is known."""
+    if isinstance(loss, Tracer):
+        return
+    if likelihood.name == "bernoulli":
+        outside = y[~((y >= 0) & (y <= 1))]
+        if outside.size:
+            raise ValueError(
+                f"fit_laplace: targets of 'bernoulli' must be 0 or 1, got {outside.ravel()[0]}"
+            )
+    if not bool(snp.any(snp.isfinite(loss))):
+        what = "from 0 on, below the number of classes" if likelihood.name == "categorical" else ""
         raise ValueError(
-            f"{caller}: expected as many targets as inputs along axis 0, and at least one; got "
-            f"{', '.join(map(str, found))}"
+            f"fit_laplace: -log p(y|f) of the data is {snp.ravel(loss)[0]}: inputs, weights and "
+            f"targets must be finite{what and f', and labels {what}'}; leave out examples that "
+            f"have no target, or give a function nll(f, y) as likelihood= that is 0 for them"
         )
-    return x, y
 
 
 @brief
@@ -196,6 +231,7 @@ class Laplace:
     weights: Any = dataclasses.field(metadata={"static": True})
     """Which weights are uncertain, as ``fit_laplace`` was told."""
     _targets: int | None = dataclasses.field(metadata={"static": True})
+    _ties: Ties = dataclasses.field(default=(), metadata={"static": True})
 
     @property
     def prior_precision(self) -> dict[str, Array]:
@@ -235,7 +271,10 @@ class Laplace:
             value = as_value(x, caller, name).astype(old.loss.dtype)
             if value.shape not in ((), size):
                 one = f"a number, or one for each of {size[0]} members" if size else "a number"
-                raise ValueError(f"{caller}: {name} must be {one}, got {value.type}")
+                way = "; outputs that differ in it have a function nll(f, y) as likelihood="
+                raise ValueError(
+                    f"{caller}: {name} must be {one}, got {value.type}{way * (name == 'noise')}"
+                )
             if not isinstance(value, Tracer) and not bool(snp.all(value > 0)):
                 raise ValueError(f"{caller}: {name} must be positive, got {x}")
             return snp.broadcast_to(value, size)
@@ -259,7 +298,7 @@ class Laplace:
 
     # Predictions
 
-    def predict(self, x: ArrayLike, joint: bool = False, noise: bool = False) -> Gaussian:
+    def predict(self, x: Tree, joint: bool = False, noise: bool = False) -> Gaussian:
         """Predict the outputs: the network's, and J P⁻¹ Jᵀ.
 
         Args:
@@ -287,7 +326,7 @@ class Laplace:
 
     def probabilities(
         self,
-        x: ArrayLike,
+        x: Tree,
         key: Key | None = None,
         link: Literal["sampled", "probit", "bridge"] = "sampled",
         *,
@@ -347,7 +386,7 @@ class Laplace:
             TypeError: ``n`` is no integer.
         """
         n = count(n, "Laplace.members", "n", 1)
-        return LinearisedEnsemble(self.model, _draws(self, key, n), self.weights)
+        return LinearisedEnsemble(self.model, _draws(self, key, n), self.weights, self._ties)
 
     def sample(self, key: Key, n: int) -> Ensemble:
         """Draw weights, and put them into the network, which is too wide for prediction.
@@ -376,8 +415,11 @@ class Laplace:
             differences = {m: x.reshape(-1, *x.shape[2:]) for m, x in differences.items()}
         else:
             one = self.model
-            parts = (one.function, [one.params]) if isinstance(one, Member) else ([one],)
-            many = Ensemble(*parts)[[0] * n]
+            if isinstance(one, Member):
+                single = Ensemble(one.function, [one.params])
+            else:
+                single = Ensemble([retied(one.clone(), self._ties)])
+            many = single[[0] * n]
         (arrays,) = many.state_dict()
         for name, x in differences.items():
             if arrays[name].shape != x.shape:
@@ -385,7 +427,8 @@ class Laplace:
                     f"Laplace.sample: the members share {name}, of which each draw has its own; "
                     f"members() keeps them apart"
                 )
-        return many.replace([{m: arrays[m] + x for m, x in differences.items()}])
+        moved = {m: (arrays[m] + x).astype(arrays[m].dtype) for m, x in differences.items()}
+        return many.replace([moved])
 
     # Evidence
 
@@ -570,11 +613,12 @@ def _count(model: Tree) -> int:
     return len(model) if isinstance(model, Ensemble) else 1
 
 
-@functools.partial(jit, static_argnums=(4, 5, 6, 7, 8))
+@functools.partial(jit, static_argnums=(1, 5, 6, 7, 8, 9))
 def _fit(
     model: Tree,
+    ties: Ties,
     x: Tree,
-    y: Array,
+    y: Tree,
     key: Key | None,
     likelihood: Likelihood,
     structure: str,
@@ -583,7 +627,7 @@ def _fit(
     rank: int,
 ) -> Posterior:
     settings = (key, likelihood, structure, weights, batch_size, rank, _count(model))
-    return of_model(model, lambda one: fit_posterior(one, x, y, *settings))
+    return of_model(model, ties, lambda one: fit_posterior(one, x, y, *settings))
 
 
 @functools.partial(jit, static_argnums=(2, 3))
@@ -598,7 +642,7 @@ def _predict(laplace: Laplace, x: Tree, joint: bool, noise: bool) -> Gaussian:
         mean, variance = out.mean[..., 1], out.variance[..., 1]
         return out.part(0).with_noise(snp.exp(mean + variance / 2))
 
-    return of_model(laplace.model, of, laplace._posterior)
+    return of_model(laplace.model, laplace._ties, of, laplace._posterior)
 
 
 @functools.partial(jit, static_argnums=(3, 4))
@@ -622,14 +666,12 @@ def _probabilities(laplace: Laplace, x: Tree, key: Key | None, link: str, sample
         return bridge(out.mean, out.covariance)
 
     states = [laplace._posterior, *([] if key is None else [laplace._own_keys(key)])]
-    out = of_model(laplace.model, of, *states)
+    out = of_model(laplace.model, laplace._ties, of, *states)
     return snp.mean(out, 0) if isinstance(laplace.model, Ensemble) else out
 
 
 @functools.partial(jit, static_argnums=4)
-def _best_by_validation(
-    laplace: Laplace, x: Tree, y: Array, key: Key | None, samples: int
-) -> Array:
+def _best_by_validation(laplace: Laplace, x: Tree, y: Tree, key: Key | None, samples: int) -> Array:
     """Return the value of a grid with the greatest mean log density of the targets."""
     grid = snp.logspace(-4, 4, 41, dtype=laplace._posterior.loss.dtype)
     nll = vmap(laplace.likelihood.nll)
@@ -650,4 +692,4 @@ def _best_by_validation(
         return grid[snp.argmax(lax.map(density, grid))]
 
     states = [laplace._posterior, *([] if key is None else [laplace._own_keys(key)])]
-    return of_model(laplace.model, of, *states)
+    return of_model(laplace.model, laplace._ties, of, *states)

@@ -14,6 +14,7 @@ from stretto._engine.core.files import checked_path
 from stretto._engine.core.typing import Tree
 from stretto.curvature.likelihoods import likelihood_of
 from stretto.ensemble.ensemble import Ensemble
+from stretto.ensemble.groups import ties_of
 from stretto.ensemble.laplace import Laplace, Posterior, model_of
 from stretto.ensemble.precisions import precision_without_arrays, shapes_of
 from stretto.files.load_files import load, load_header
@@ -99,10 +100,11 @@ def read(path: str | os.PathLike[str], like: Tree) -> Laplace:
         raise ValueError(
             f"{caller} does not match `like`: it has {found}, `like` is a {type(model).__name__}"
         )
+    ties = ties_of(model) if given is None else given._ties
     if members is not None:
         model = model[[0] * members]
     model = _filled(caller, model, own, True)
-    return Laplace(model, posterior, likelihood, structure, _hashable(weights), targets)
+    return Laplace(model, posterior, likelihood, structure, _hashable(weights), targets, ties)
 
 
 def _refuse_other(caller: str, what: str, here: object, there: object) -> None:

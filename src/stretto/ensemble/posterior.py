@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import stretto.numpy as snp
 from stretto import lax, random, tree
 from stretto._engine.api.autodiff.derivatives import jvp, linearize, vjp
@@ -25,6 +27,7 @@ from stretto.curvature.kron import needs_roots
 from stretto.curvature.likelihoods import Likelihood
 from stretto.curvature.parts import Choice, Parts, parts_of
 from stretto.ensemble.gaussian import Gaussian, root_of
+from stretto.ensemble.linearised import widened
 from stretto.ensemble.precisions import (
     DiagonalPrecision,
     Flat,
@@ -81,7 +84,7 @@ class Posterior:
 def fit_posterior(
     model: Tree,
     x: Tree,
-    y: Array,
+    y: Tree,
     key: Key | None,
     likelihood: Likelihood,
     structure: str,
@@ -96,6 +99,13 @@ def fit_posterior(
     size = sum([w.size for w in parts.chosen.values()])
     curvature = ggn(model, x, likelihood, y=y, weights=weights, batch_size=batch_size)
     out, root = outputs_of(curvature)
+    if not snp.issubdtype(out.dtype, np.floating):
+        raise TypeError(f"fit_laplace: expected real outputs of the model, got {out.dtype}")
+    if likelihood.name == "categorical" and out.shape[1:2] == (1,):
+        raise ValueError(
+            f"fit_laplace: 'categorical' needs classes along axis 1, at least two; the outputs of "
+            f"one example are {out.shape}: one logit an example is 'bernoulli'"
+        )
     if structure != "kron" or needs_roots(curvature):
         refuse_size(
             2 * members * root.size * root.dtype.itemsize,
@@ -105,7 +115,7 @@ def fit_posterior(
         )
 
     def loss(chosen: dict[str, Array], x: Tree, y: Array) -> Array:
-        return snp.sum(vmap(likelihood.nll)(parts.apply(chosen, x), y))
+        return snp.sum(vmap(likelihood.nll)(widened(parts.apply(chosen, x)), y))
 
     def both(x: Tree, y: Array) -> tuple[Array, Array]:
         """Return the loss, and its derivative along θ*."""
@@ -126,7 +136,7 @@ def fit_posterior(
         precision = kron_precision(curvature.kron())
     else:
         start = random.key(0) if key is None else key
-        values, vectors = curvature.low_rank(rank, start)
+        values, vectors = curvature.low_rank(min(rank, size), start)
         precision = LowRankPrecision(snp.maximum(values, 0), vectors, shapes)
     squares = {n: snp.sum(snp.square(w)) for n, w in parts.chosen.items()}
     one = snp.ones_like(value)
@@ -152,7 +162,7 @@ def predictive(
 ) -> Gaussian:
     """Return the Gaussian of one network's outputs for a batch; of one of ``members``."""
     parts = parts_of(model, weights, "Laplace")
-    mean = parts.apply(parts.chosen, x)
+    mean = widened(parts.apply(parts.chosen, x))
     batch, outputs = len(mean), mean.size // len(mean)
     way = "joint=False or fewer examples" if joint else "fewer examples"
     refuse_size(
@@ -207,7 +217,7 @@ def draws_of(
     parts = parts_of(model, weights, "Laplace")
     shape = eval_shape(parts.apply, parts.chosen, x).shape
     if math.prod(shape[1:]) > samples:
-        middle, tangent = linearize(lambda chosen: parts.apply(chosen, x), parts.chosen)
+        middle, tangent = linearize(lambda chosen: widened(parts.apply(chosen, x)), parts.chosen)
         factor = posterior.factor()
         return lambda key: middle + tangent(posterior.precision.draw(factor, key))
     out = predictive(model, posterior, x, weights, False, members)
