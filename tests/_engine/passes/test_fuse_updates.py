@@ -507,13 +507,16 @@ def test_small_programs_of_nothing_else_are_one_call(name, shape):
             np.testing.assert_allclose(got, e, rtol=off, atol=off)
 
 
-@pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (1 << 17, 1), (131073, 0)])
+SIZES_ALONE = [(4095, 0), (4096, 1), (524288, 1), (524289, 0), (1 << 23, 0), ((1 << 23) + 1, 1)]
+
+
+@pytest.mark.parametrize(("elements", "alone"), SIZES_ALONE)
 def test_sizes_of_programs_that_are_one_call(elements, alone):
     program = fuse_alone(prepare(make_graph(lambda x: (x + 1) * 2)(np.ones(elements, np.float32))))
     assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone
 
 
-@pytest.mark.parametrize(("elements", "alone"), [(4095, 0), (4096, 1), (131073, 0)])
+@pytest.mark.parametrize(("elements", "alone"), SIZES_ALONE)
 def test_sizes_of_programs_with_a_curve_that_are_one_call(elements, alone):
     program = fuse_alone(prepare(make_graph(snp.tanh)(np.ones(elements, np.float32))))
     assert sum(isinstance(e.primitive, FusedUpdates) for e in program.equations) == alone

@@ -56,10 +56,14 @@ from stretto._engine.ops.shape import Rev
 _LEAST_ELEMENTS = 1 << 12
 """The elements of an array from which a call is worth its few microseconds."""
 
-_MOST_ALONE = 64, 1 << 17
+_MOST_ALONE = 64, 1 << 19
 """The operations, and the elements of all results, up to which a program that does nothing else is
-one call. XLA hands what it computes itself to another thread: 100,000 elements of ReLU take 55 to
-110 microseconds so, and 17 in a call, which the caller makes."""
+one call. XLA hands what it computes itself to threads that sleep between calls: 65,000 elements of
+ReLU take 50 microseconds so, and 9 in a call, which the caller begins, 500,000 take 89 and 42. Of
+2,000,000 the kernel's take 1.6 times as long, as XLA's loops keep values in registers."""
+_MAPPED = 1 << 25
+"""The bytes of a result above which it is in memory that is mapped anew (decision 89). A kernel has
+it in huge pages: 16,000,000 elements take a third of the time, whatever is done with them."""
 
 _SHORT = 32
 """The elements of a last axis from which XLA's loops over three axes are as fast as the kernel."""
@@ -105,7 +109,7 @@ def gather_updates(program: Program) -> Program:
 
 
 def fuse_alone(program: Program) -> Program:
-    """Return a small program of element-wise operations alone as one call; others as they are.
+    """Return a program of element-wise operations alone as one call, if it is small or very large.
 
     >>> from stretto._engine.api.graph import make_graph
     >>> import stretto.numpy as snp
@@ -121,7 +125,8 @@ def _alone(program: Program) -> Program:
     if any([any(map(is_size, t.shape)) for t in types]) or len(program.equations) > _MOST_ALONE[0]:
         return program
     small = sum([t.size for t in types]) <= _MOST_ALONE[1]
-    if not small or not (_has_curves(program) or _is_exact(program)):
+    mapped = all([t.size * t.dtype.itemsize > _MAPPED for t in types])
+    if not (small or mapped) or not (_has_curves(program) or _is_exact(program)):
         return program
     fused = _fused(program, everything=True)
     is_all = all([isinstance(e.primitive, (FusedUpdates, *_AS_IT_LIES)) for e in fused.equations])
