@@ -26,6 +26,12 @@ CASES = {
     "nll": (e.nll, (PROBS, LABELS), {}),
     "nll_from_logits": (e.nll_from_logits, (PROBS, LABELS), {}),
     "brier": (e.brier, (PROBS, LABELS), {}),
+    "ece": (e.ece, (PROBS, LABELS), {"bins": 4}),
+    "ece of equal mass": (e.ece, (PROBS, LABELS), {"bins": 5, "binning": "mass"}),
+    "ece of many bins of equal mass": (e.ece, (PROBS, LABELS), {"bins": 30, "binning": "mass"}),
+    "mce": (e.mce, (PROBS, LABELS), {"bins": 4}),
+    "classwise_ece": (e.classwise_ece, (PROBS, LABELS), {}),
+    "classwise_ece of equal mass": (e.classwise_ece, (PROBS, LABELS), {"binning": "mass"}),
     "mae": (e.mae, (MEANS, TARGETS), {}),
     "rmse": (e.rmse, (MEANS, TARGETS), {}),
     "gaussian_nll": (e.gaussian_nll, (MEANS, VARIANCES, TARGETS), {}),
@@ -88,10 +94,11 @@ def test_the_worst_group_and_the_gap():
     np.testing.assert_array_equal(found.gap, held.max(0) - held.min(0))
 
 
-def test_nan_stays_in_its_group():
+@pytest.mark.parametrize(("score", "settings"), [(e.brier, {}), (e.ece, {"binning": "mass"})])
+def test_nan_stays_in_its_group(score, settings):
     probs = PROBS[0].copy()
     probs[np.flatnonzero(GROUPS == 2)[0]] = np.nan
-    found = by_group(e.brier, probs, LABELS, groups=GROUPS)
+    found = by_group(score, probs, LABELS, groups=GROUPS, **settings)
     assert np.isnan(np.asarray(found.score)).tolist() == [False, True, True, False]
     assert np.isnan(float(found.gap))
 
@@ -113,7 +120,7 @@ def test_a_function_of_one_s_own():
     np.testing.assert_allclose(found.score[np.array([0, 2, 3])], expected)
 
 
-@pytest.mark.parametrize("name", ["ece", "mce", "f1", "r2", "auroc", "aurc", "confusion_matrix"])
+@pytest.mark.parametrize("name", ["reliability", "f1", "r2", "auroc", "aurc", "confusion_matrix"])
 def test_what_is_no_mean_is_refused_by_name(name):
     with pytest.raises(ValueError, match=f"by_group: {name} is no mean over examples"):
         by_group(getattr(e, name), PROBS[0], LABELS, groups=GROUPS)

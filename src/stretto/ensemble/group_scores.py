@@ -1,7 +1,8 @@
 """Scores by group: how well each part of the examples is predicted, and the worst of them.
 
-A mean over examples is taken over each group's. What is not a mean over examples, such as a
-calibration error or R², is refused by name: weights would not make it that of the group.
+A mean over examples is taken over each group's. Calibration errors put each group's examples into
+bins of their own. What else is not a mean over examples, such as R², is refused by name: weights
+would not make it that of the group.
 """
 
 from __future__ import annotations
@@ -86,8 +87,9 @@ def by_group(
 ) -> GroupScores:
     """Return a score of each group of examples, all as one program.
 
-    A score that is a mean over examples is that of the examples of a group, and ``rmse`` the root
-    of theirs. These are ``accuracy``, ``top_k_accuracy``, ``nll``, ``nll_from_logits``, ``brier``,
+    A score that is a mean over examples is that of the examples of a group, ``rmse`` the root of
+    theirs; a calibration error is that of a group's examples in bins. These are ``ece``, ``mce``,
+    ``classwise_ece``, ``accuracy``, ``top_k_accuracy``, ``nll``, ``nll_from_logits``, ``brier``,
     ``mae``, ``rmse``, ``gaussian_nll``, ``crps_gaussian``, ``crps_ensemble``,
     ``energy_score_ensemble``, ``interval_coverage``, ``interval_score``, ``pinball_loss``, and
     functions of your own that have examples along axis 0 of every argument: of these the mean of
@@ -131,6 +133,14 @@ def by_group(
         whole = score(*arrays, **settings)  # It refuses what is wrong with values, too.
     else:
         whole = None
+    count = lax.segment_sum(snp.ones(examples, np.int32), ids, num_segments=len(found))
+    if score in classes.OF_BINS:
+        of_group = lambda g: classes.of_examples(
+            score, arrays[0], arrays[1], snp.equal(ids, g), **settings
+        )
+        each = lax.map(of_group, snp.arange(len(found)))  # one at a time, to bound the memory
+        held = snp.reshape(count > 0, (-1, *(1,) * (each.ndim - 1)))
+        return GroupScores(snp.where(held, each, np.nan), count)
 
     def alone(*example: Array) -> Array:
         one = (snp.expand_dims(x, axis) for x, axis in zip(example, axes, strict=True))
@@ -141,7 +151,6 @@ def by_group(
         _check_mean(name, np.asarray(whole), np.asarray(snp.mean(each, axis=0)))
     rooted = score is numbers.rmse
     each = snp.square(each) if rooted else each
-    count = lax.segment_sum(snp.ones(examples, np.int32), ids, num_segments=len(found))
     total = lax.segment_sum(each, ids, num_segments=len(found))
     divisor = snp.reshape(count, (-1, *(1,) * (total.ndim - 1)))
     mean = total / snp.maximum(divisor, 1).astype(total.dtype)
@@ -151,7 +160,7 @@ def by_group(
 
 
 def _known(score: Callable[..., Any]) -> bool:
-    return score in _OF_CLASSES or score in _OF_NUMBERS
+    return score in _OF_CLASSES or score in _OF_NUMBERS or score in classes.OF_BINS
 
 
 def _with_axes(
@@ -164,20 +173,21 @@ def _with_axes(
             f"by_group: {name} is no mean over examples, so that of a group is not in the scores "
             f"of its examples; call {name} with the examples of one group at a time"
         )
-    expected = 2 if score in _OF_CLASSES else _OF_NUMBERS.get(score, len(arguments))
+    of_classes = score in _OF_CLASSES or score in classes.OF_BINS
+    expected = 2 if of_classes else _OF_NUMBERS.get(score, len(arguments))
     if len(arguments) != expected or not arguments:
         raise ValueError(
             f"by_group: expected {expected or 'some'} arrays for {name}, got {len(arguments)}; "
             f"settings are given by name"
         )
     arrays = [as_value(x, "by_group", f"argument {i} of {name}") for i, x in enumerate(arguments)]
-    least = 2 if score in _OF_CLASSES else 1
+    least = 2 if of_classes else 1
     if arrays[0].ndim < least or arrays[-1].ndim < 1:
         raise ValueError(
             f"by_group: expected arrays with an axis of examples for {name}, got "
             f"{', '.join(str(x.shape) for x in arrays)}"
         )
-    if score in _OF_CLASSES:
+    if of_classes:
         return arrays, [-2, -1]
     if score not in _OF_NUMBERS:
         if not all(x.ndim for x in arrays):

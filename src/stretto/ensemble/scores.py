@@ -19,7 +19,8 @@ upwards where bins hold few examples. Read ``calibration`` for what to do about 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -351,8 +352,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
     >>> float(mce(probs, snp.array([0, 1, 0, 1]), bins=4))
     0.25
     """
-    in_bins = _of_prediction("mce", probs, labels, bins, binning)
-    return snp.max(snp.abs(in_bins.accuracy - in_bins.confidence), axis=-1)
+    return _greatest_gap(_of_prediction("mce", probs, labels, bins, binning))
 
 
 @described_like(ece)
@@ -369,8 +369,7 @@ def classwise_ece(
     >>> float(classwise_ece(probs, snp.array([0, 1, 0, 1]), bins=4))
     0.125
     """
-    in_bins = _of_classes("classwise_ece", probs, labels, bins, binning)
-    return snp.mean(_expected_gap(in_bins), axis=0)
+    return _mean_gap(_of_classes("classwise_ece", probs, labels, bins, binning))
 
 
 class BrierParts(NamedTuple):
@@ -426,43 +425,100 @@ def _expected_gap(in_bins: Reliability) -> Array:
     return snp.sum(in_bins.share * snp.abs(in_bins.accuracy - in_bins.confidence), axis=-1)
 
 
+def _greatest_gap(in_bins: Reliability) -> Array:
+    return snp.max(snp.abs(in_bins.accuracy - in_bins.confidence), axis=-1)
+
+
+def _mean_gap(in_bins: Reliability) -> Array:
+    return snp.mean(_expected_gap(in_bins), axis=0)
+
+
 def _of_prediction(
-    caller: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
+    caller: str,
+    probs: ArrayLike,
+    labels: ArrayLike,
+    bins: int,
+    binning: Binning,
+    of: Array | None = None,
 ) -> Reliability:
     """Bin the predicted class: each array is (..., bins)."""
     check_binning(caller, bins, binning)
     p, y = check_labels(caller, probs, labels)
-    return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning)
+    return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning, of)
 
 
 def _of_classes(
-    caller: str, probs: ArrayLike, labels: ArrayLike, bins: int, binning: Binning
+    caller: str,
+    probs: ArrayLike,
+    labels: ArrayLike,
+    bins: int,
+    binning: Binning,
+    of: Array | None = None,
 ) -> Reliability:
     """Bin every class, one at a time to bound the memory: each array is (classes, ..., bins)."""
     check_binning(caller, bins, binning)
     p, y = check_labels(caller, probs, labels)
     happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
     return lax.map(
-        lambda c: _in_bins(c[0], c[1], bins, binning),
+        lambda c: _in_bins(c[0], c[1], bins, binning, of),
         (snp.moveaxis(p, -1, 0), snp.moveaxis(happened, -1, 0)),
     )
 
 
-def _in_bins(confidence: Array, happened: Array, bins: int, binning: Binning) -> Reliability:
-    """Return examples, along the last axis, put into bins by their confidence."""
-    examples = confidence.shape[-1]
+def of_examples(
+    score: Callable[..., Array],
+    probs: ArrayLike,
+    labels: ArrayLike,
+    of: Array,
+    bins: int = 15,
+    binning: Binning = "width",
+) -> Array:
+    """Return a score of ``OF_BINS``, of those examples alone that ``of`` says, (examples,)."""
+    put, gap = OF_BINS[score]
+    return gap(put(score.__name__, probs, labels, bins, binning, of))
+
+
+OF_BINS: dict[Callable[..., Array], tuple[Callable[..., Reliability], Callable[..., Array]]] = {
+    ece: (_of_prediction, _expected_gap),
+    mce: (_of_prediction, _greatest_gap),
+    classwise_ece: (_of_classes, _mean_gap),
+}
+"""Calibration errors: how examples are put into bins, and what is read from these."""
+
+
+def _in_bins(
+    confidence: Array, happened: Array, bins: int, binning: Binning, of: Array | None = None
+) -> Reliability:
+    """Return examples, along the last axis, put into bins by their confidence.
+
+    With ``of``, (examples,), those alone where it is true; all shares are 0 where it never is.
+    """
+    examples: Any = confidence.shape[-1]
+    total = examples
+    if of is not None:
+        examples = snp.sum(of)
+        total = snp.maximum(examples, 1).astype(confidence.dtype)
+        confidence, happened = (snp.where(of, x, 0) for x in (confidence, happened))
     if binning == "width":
         inner_edges = snp.arange(1, bins, dtype=confidence.dtype) / bins
         bin_of = snp.sum(confidence[..., None] > of_rank(inner_edges, confidence.ndim + 1), axis=-1)
+        bin_of = bin_of if of is None else snp.where(of, bin_of, bins)
     else:
         order = snp.argsort(confidence, axis=-1)
+        if of is not None:  # those that count first, in their order
+            left_out = snp.take(~of, order)
+            order = snp.take_along_axis(order, snp.argsort(left_out, axis=-1), axis=-1)
         confidence = snp.take_along_axis(confidence, order, axis=-1)
         happened = snp.take_along_axis(happened, order, axis=-1)
-        sizes = [len(places) for places in np.array_split(np.arange(examples), bins)]
-        bin_of = snp.asarray(np.repeat(np.arange(bins), sizes))
+        place = snp.arange(order.shape[-1])
+        least, more = snp.divmod(examples, bins)
+        first = more * (least + 1)  # the places in bins with an example more
+        rest = more + (place - first) // snp.maximum(least, 1)
+        bin_of = snp.where(place < first, place // (least + 1), rest)
+        bin_of = bin_of if of is None else snp.where(place < examples, bin_of, bins)
     in_bin = indicator(bin_of, bins, confidence.dtype)  # (..., examples, bins)
     count = snp.sum(in_bin, axis=-2)
     divisor = snp.where(count > 0, count, 1)
     mean_in_bin = lambda x: (x[..., None, :] @ in_bin)[..., 0, :] / divisor
-    share = snp.broadcast_to(count / examples, confidence.shape[:-1] + (bins,))
+    share = snp.broadcast_to(count / total, confidence.shape[:-1] + (bins,))
     return Reliability(share, mean_in_bin(confidence), mean_in_bin(happened))
