@@ -474,6 +474,21 @@ def test_passes_that_take_hours_are_said_before(monkeypatch):
         fisher(model, x, kind="monte_carlo", key=st.random.key(0)).kron()
 
 
+def test_eigenvectors_that_take_long_are_said_before(monkeypatch):
+    model = double(nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 40)))
+    kron = ggn(model, data(7, 3)).kron()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kron.eigen()
+    monkeypatch.setattr("stretto.curvature.kron._CUBE", 1.0)
+    said = (
+        r"Kron.eigen: .* take some 2,140.1 minutes, most of them those of 2.weight, 40 × 40 and "
+        r"5 × 5; choose fewer weights="
+    )
+    with pytest.warns(UserWarning, match=said):
+        kron.eigen()
+
+
 def test_mistakes_are_told():
     model, x = EXACT["mlp"]()
     kron = ggn(model, x).kron()

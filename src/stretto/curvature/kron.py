@@ -45,6 +45,9 @@ V = TypeVar("V", bound=Any)
 
 _MANY = 1e14
 """The operations of passes back through a model from which ``kron`` says how long they take."""
+_CUBE, _LONG = 4e-11, 30.0
+"""Seconds that eigenvectors of n by n numbers take, over n³ (2.5 s for 4,000 on two cores), and the
+seconds from which ``eigen`` says so."""
 
 _FEWER = (
     "the factors of a last layer, weights='last', take no passes, and those of "
@@ -260,15 +263,36 @@ class Kron:
         """Compute eigenvalues and eigenvectors of all factors.
 
         Returns:
-            Those of each weight, by name.
+            Those of each weight, by name. Where that takes long, a warning says so before.
         """
-        return {n: _eigen(f) for n, f in self._ordered().items()}
+        factors = self._ordered()
+        _warn_of_eigenvectors(factors)
+        return {n: _eigen(f) for n, f in factors.items()}
 
 
 def _joined(one: Factors, other: Factors) -> Factors:
     terms = one.terms + other.terms
     mean = (one.A * one.terms + other.A * other.terms) / terms
     return Factors(one.B + other.B, mean, one.layout, terms)
+
+
+def _warn_of_eigenvectors(factors: dict[str, Factors]) -> None:
+    """Say so where the eigenvectors of factors take long."""
+    matrices = [(n, x.shape) for n, f in factors.items() for x in (f.B, f.A)]
+    cubes = dict.fromkeys(factors, 0.0)
+    for n, shape in matrices:
+        cubes[n] += math.prod(shape) * shape[-1]
+    seconds = sum(cubes.values()) * _CUBE
+    if seconds < _LONG:
+        return
+    worst = max(cubes, key=lambda n: cubes[n])
+    sizes = " and ".join([f"{shape[-1]:,} × {shape[-1]:,}" for n, shape in matrices if n == worst])
+    warnings.warn(
+        f"Kron.eigen: eigenvectors of all factors take some {seconds / 60:,.1f} minutes, most of "
+        f"them those of {worst}, {sizes}; choose fewer weights=, or a smaller structure, such as "
+        f".diagonal() or .low_rank()",
+        stacklevel=user_stack_level(),
+    )
 
 
 def _eigen(f: Factors) -> KronEigen:
