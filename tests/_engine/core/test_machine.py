@@ -192,6 +192,30 @@ def test_control_groups_that_bound_memory(monkeypatch, said, groups):
     assert sorted(machine.memory_of_groups()) == groups
 
 
+OF_FIRST = {
+    "/proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n",
+    "/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "350000\n",
+    "/sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "processors"),
+    [
+        ({"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/cpu.max": "200000 100000\n"}, 2),
+        ({"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/cpu.max": "50000 100000\n"}, 1),
+        ({"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/cpu.max": "max 100000\n"}, None),
+        (OF_FIRST, 3),
+        ({**OF_FIRST, "/sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "-1\n"}, None),
+        ({**OF_FIRST, "/proc/self/cgroup": "4:memory:/x\n"}, None),
+    ],
+    ids=["second", "half a processor", "no bound", "first", "none of the first", "of memory"],
+)
+def test_control_groups_that_bound_processors(monkeypatch, said, processors):
+    monkeypatch.setattr(machine, "read", lambda path, most=-1: said.get(path, ""))
+    assert machine.cores_of_groups() == processors
+
+
 @pytest.mark.parametrize("error", [ValueError, OSError, AttributeError])
 def test_where_nobody_tells(monkeypatch, silent, error):
     def none(name):
@@ -200,6 +224,7 @@ def test_where_nobody_tells(monkeypatch, silent, error):
     monkeypatch.setattr(os, "sysconf", none)
     assert machine.memory() == (None, None, 0, 0)
     assert machine.memory_of_groups() == [] and list(machine.running_threads()) == []
+    assert machine.cores_of_groups() is None
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert machine.cores() == os.cpu_count()
 

@@ -18,7 +18,7 @@ from stretto._engine.lowering.stablehlo import lower
 from stretto._engine.lowering.text import Facts, element_type, escape, identifier, tensor_type
 from stretto._engine.xla.pjrt import compile_text, to_host
 
-FLOAT8 = [name for name in dir(ml_dtypes) if name.startswith("float8_")]
+FLOAT8 = [name for name in dir(snp) if name.startswith("float8_")]
 DTYPES = [
     "bool",
     "int8",

@@ -150,33 +150,57 @@ def _physical() -> int | None:
         return None
 
 
-_GROUPS = (
-    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
-    (
-        "/sys/fs/cgroup/memory",
-        "memory.limit_in_bytes",
-        "memory.usage_in_bytes",
-        "total_inactive_file",
-    ),
-)
+_MEMORY_FILES = {
+    "": ("memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 """Files in which Linux says what containers may use, by its second and first control groups."""
+
+
+def _groups(controller: str) -> Iterator[tuple[str, str]]:
+    """Give the folder of each control group that bounds this process, and which kind it is.
+
+    Of the second kind, "", one has all controllers; of the first, each has a tree of its own.
+    """
+    for line in read("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        kind = controller if controllers else ""
+        base = os.path.join("/sys/fs/cgroup", kind)
+        # In a container the path may be that outside, and the group itself is at the root.
+        for folder in {os.path.join(base, ""), os.path.join(base, path.lstrip("/"))}:
+            yield folder.rstrip("/"), kind
 
 
 def memory_of_groups() -> list[tuple[int, int]]:
     """Return the most bytes, and those in use, of each control group that bounds this process."""
     found = []
-    for line in read("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers in ("", "memory"):
-            base, limit, use, cached = _GROUPS[controllers == "memory"]
-            # In a container the path may be that outside, and the group itself is at the root.
-            for folder in {base, os.path.join(base, path.lstrip("/"))}:
-                most = read(os.path.join(folder, limit)).strip()
-                used = read(os.path.join(folder, use)).strip()
-                if most.isdigit() and used.isdigit():
-                    files = re.search(rf"^{cached} (\d+)", read(f"{folder}/memory.stat"), re.M)
-                    found.append((int(most), int(used) - int(files[1] if files else 0)))
+    for folder, kind in _groups("memory"):
+        limit, use, cached = _MEMORY_FILES[kind]
+        most, used = (read(os.path.join(folder, name)).strip() for name in (limit, use))
+        if most.isdigit() and used.isdigit():
+            files = re.search(rf"^{cached} (\d+)", read(f"{folder}/memory.stat"), re.M)
+            found.append((int(most), int(used) - int(files[1] if files else 0)))
     return found
+
+
+def cores_of_groups() -> int | None:
+    """Return the processors whose time control groups let this process have, at least 1.
+
+    A container that may have two processors' time sees all of the machine's, which ``cores`` gives.
+    ``None`` where nothing bounds it.
+    """
+    found = []
+    for folder, kind in _groups("cpu"):
+        if kind:
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            said = [read(os.path.join(folder, name)).strip() for name in names]
+        else:
+            said = read(os.path.join(folder, "cpu.max")).split()
+        if len(said) == 2 and all([x.isdigit() and int(x) for x in said]):
+            found.append(max(1, int(said[0]) // int(said[1])))
+    return min(found, default=None)
 
 
 # Threads

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import stretto as st
+from stretto._engine.core import machine
 from stretto.ensemble.training.executors import worker
 from stretto.ensemble.training.training_data import DataOrder
 
@@ -40,6 +41,7 @@ def test_members_of_a_part_see_what_they_see_in_the_whole(order, examples):
 
 
 THREADS = """
+from stretto._engine.core import machine
 from stretto.ensemble.training.executors import worker
 import os, sys
 worker.train_part({"folder": ".", "part": "none", "threads": eval(sys.argv[1])})
@@ -53,7 +55,7 @@ print(os.environ.get("NPROC"))
         (3, {}, "3"),
         (None, {"SLURM_CPUS_PER_TASK": "2"}, "2"),
         (None, {"OMP_NUM_THREADS": "1"}, "1"),
-        (None, {}, "None"),
+        (None, {}, None),
         (3, {"NPROC": "5"}, "5"),
     ],
 )
@@ -64,4 +66,19 @@ def test_threads_are_those_that_the_engine_gave(threads, environment, expected):
         [sys.executable, "-c", THREADS, repr(threads)],
         env={**kept, **environment}, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout.strip() == expected
+    granted = machine.cores_of_groups()  # of a container, in which these tests may run
+    limit = None if granted is None else min(granted, machine.cores())
+    assert done.stdout.strip() == (expected or str(limit))
+
+
+def test_a_container_has_as_many_threads_as_it_may_use(monkeypatch):
+    for name in ("NPROC", "SLURM_CPUS_PER_TASK", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(worker.clients, "has_runtime", lambda: False)
+    monkeypatch.setattr(worker, "cores", lambda: 8)
+    for granted, expected in ((2, "2"), (64, "8")):
+        monkeypatch.setattr(worker, "cores_of_groups", lambda n=granted: n)
+        monkeypatch.setenv("NPROC", "")
+        monkeypatch.delenv("NPROC")
+        worker._use_threads(None)
+        assert os.environ["NPROC"] == expected

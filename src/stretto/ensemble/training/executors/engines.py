@@ -55,7 +55,8 @@ class Workers:
         members: the most members of a part; by default as many as give each worker one part. Small
             parts are lost, and found again, more cheaply; large ones are computed faster.
         threads: how many threads each worker computes with; by default what its engine gave it
-            (``SLURM_CPUS_PER_TASK``, ``OMP_NUM_THREADS``), or its share of this machine's.
+            (``SLURM_CPUS_PER_TASK``, ``OMP_NUM_THREADS``, or the time of processors that its
+            control group may have), else as many as there are processors.
         retries: how often a part that is lost is handed out again without having got further.
 
     Raises:

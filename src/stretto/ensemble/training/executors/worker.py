@@ -23,6 +23,7 @@ from stretto import export
 from stretto._engine.api.jit.jit import jit
 from stretto._engine.core import tree
 from stretto._engine.core.config import config
+from stretto._engine.core.machine import cores, cores_of_groups
 from stretto._engine.core.typing import Array, ArrayLike, Key, Tree
 from stretto._engine.xla import clients
 from stretto.ensemble.snapshots import Snapshots
@@ -193,6 +194,9 @@ def _use_threads(threads: int | None) -> None:
         said = os.environ.get(name, "")
         if threads is None and said.isdigit() and int(said):
             threads = int(said)
+    if threads is None:  # a container sees all of the machine's processors, whatever it may use
+        threads = cores_of_groups()
+        threads = None if threads is None else min(threads, cores())
     if threads is not None and not clients.has_runtime() and "NPROC" not in os.environ:
         os.environ["NPROC"] = str(threads)
 
