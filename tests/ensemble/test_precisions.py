@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stretto as st
+from stretto import nn
 from stretto.ensemble import fit_laplace
 from tests.ensemble.posteriors import close, perceptron, table
 
@@ -50,3 +51,18 @@ def test_low_rank_of_full_rank_is_full():
     names = list(full.prior_precision)
     prior = {n: float(i + 1) for i, n in enumerate(names)}
     close(low.log_marginal_likelihood(prior), full.log_marginal_likelihood(prior))
+
+
+def test_memory_of_a_kronecker_prediction_is_that_of_its_positions_and_not_of_jacobians():
+    def temporaries(inputs, classes=8, hidden=64):
+        net = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes))
+        x = np.random.default_rng(0).normal(size=(32, inputs)).astype(np.float32)
+        laplace = st.ensemble.fit_laplace(net, (x, np.arange(32) % classes), structure="kron")
+        variance = st.jit(lambda laplace, x: laplace.predict(x).covariance)
+        found = variance.lower(laplace, x).compile().memory_analysis()
+        return found.temp_size_in_bytes
+
+    jacobians = lambda inputs: 4 * 32 * 8 * (inputs + 1 + 8) * 64
+    assert temporaries(256) < jacobians(256) / 20
+    assert temporaries(2048) < 4 * temporaries(256)  # of seven times as many weights
+    assert temporaries(256, classes=16) < 4 * temporaries(256)
