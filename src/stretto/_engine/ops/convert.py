@@ -29,6 +29,7 @@ from stretto._engine.core.typing import Array, ArrayLike, DTypeLike
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FLOAT32 = np.dtype(np.float32)
+_POWERS_OF_2 = np.dtype(ml_dtypes.float8_e8m0fnu)
 _ARRAYS = (Value, np.ndarray, np.generic)
 _SEVERAL = (list, tuple)
 
@@ -68,6 +69,8 @@ class ConvertElementType(Primitive):
             return _whole(x if x.dtype.itemsize >= 4 else x.astype(np.float32), self.dtype)
         if not np.can_cast(x.dtype, self.dtype, "unsafe"):  # between two of the narrowest types
             x = x.astype(np.int32 if target in ("int", "uint") else np.float32)
+        if self.dtype == _POWERS_OF_2 and x.dtype == np.float64:
+            x = x.astype(np.float32)  # as XLA does, so that what is 0 there is NaN
         return x.astype(self.dtype)
 
     def lower(self, b: Any, x: Any) -> Any:
