@@ -30,6 +30,7 @@ _OF_CLASSES = (
     classes.nll,
     classes.nll_from_logits,
     classes.top_k_accuracy,
+    *classes.OF_BINS,
 )
 _OF_NUMBERS: dict[Any, int] = {
     numbers.crps_ensemble: 2,
@@ -74,8 +75,7 @@ class GroupScores(NamedTuple):
         return self.highest - self.lowest
 
     def _or(self, other: float) -> Array:
-        shape = (-1, *(1,) * (self.score.ndim - 1))
-        return snp.where(snp.reshape(self.count > 0, shape), self.score, other)
+        return snp.where(_beside(self.count, self.score) > 0, self.score, other)
 
 
 def by_group(
@@ -129,18 +129,31 @@ def by_group(
                 f"{name}, as in argument 0, got shape {x.shape}"
             )
     ids, found = group_ids("by_group", groups, examples, num_groups)
+    count = lax.segment_sum(snp.ones(examples, np.int32), ids, num_segments=len(found))
+    if score in classes.OF_BINS:
+        of_group = lambda g: classes.calibration_error(
+            score, arrays[0], arrays[1], of=snp.equal(ids, g), **settings
+        )
+        scores = lax.map(of_group, snp.arange(len(found)))  # one at a time, to bound the memory
+    else:
+        scores = _means(score, name, arrays, axes, settings, ids, count)
+    return GroupScores(snp.where(_beside(count, scores) > 0, scores, np.nan), count)
+
+
+def _means(
+    score: Callable[..., Array],
+    name: str,
+    arrays: list[Array],
+    axes: list[int],
+    settings: dict[str, Any],
+    ids: Array,
+    count: Array,
+) -> Array:
+    """Return the means of single examples' scores over each group, of ``rmse`` their roots."""
     if not any(concrete(x) is None for x in arrays):
         whole = score(*arrays, **settings)  # It refuses what is wrong with values, too.
     else:
         whole = None
-    count = lax.segment_sum(snp.ones(examples, np.int32), ids, num_segments=len(found))
-    if score in classes.OF_BINS:
-        of_group = lambda g: classes.of_examples(
-            score, arrays[0], arrays[1], snp.equal(ids, g), **settings
-        )
-        each = lax.map(of_group, snp.arange(len(found)))  # one at a time, to bound the memory
-        held = snp.reshape(count > 0, (-1, *(1,) * (each.ndim - 1)))
-        return GroupScores(snp.where(held, each, np.nan), count)
 
     def alone(*example: Array) -> Array:
         one = (snp.expand_dims(x, axis) for x, axis in zip(example, axes, strict=True))
@@ -151,16 +164,18 @@ def by_group(
         _check_mean(name, np.asarray(whole), np.asarray(snp.mean(each, axis=0)))
     rooted = score is numbers.rmse
     each = snp.square(each) if rooted else each
-    total = lax.segment_sum(each, ids, num_segments=len(found))
-    divisor = snp.reshape(count, (-1, *(1,) * (total.ndim - 1)))
-    mean = total / snp.maximum(divisor, 1).astype(total.dtype)
-    return GroupScores(
-        snp.where(divisor > 0, root_of_squares(mean) if rooted else mean, np.nan), count
-    )
+    total = lax.segment_sum(each, ids, num_segments=len(count))
+    mean = total / snp.maximum(_beside(count, total), 1).astype(total.dtype)
+    return root_of_squares(mean) if rooted else mean
+
+
+def _beside(count: Array, scores: Array) -> Array:
+    """Return the groups' counts with as many axes as their scores."""
+    return snp.reshape(count, (-1, *(1,) * (scores.ndim - 1)))
 
 
 def _known(score: Callable[..., Any]) -> bool:
-    return score in _OF_CLASSES or score in _OF_NUMBERS or score in classes.OF_BINS
+    return score in _OF_CLASSES or score in _OF_NUMBERS
 
 
 def _with_axes(
@@ -173,21 +188,20 @@ def _with_axes(
             f"by_group: {name} is no mean over examples, so that of a group is not in the scores "
             f"of its examples; call {name} with the examples of one group at a time"
         )
-    of_classes = score in _OF_CLASSES or score in classes.OF_BINS
-    expected = 2 if of_classes else _OF_NUMBERS.get(score, len(arguments))
+    expected = 2 if score in _OF_CLASSES else _OF_NUMBERS.get(score, len(arguments))
     if len(arguments) != expected or not arguments:
         raise ValueError(
             f"by_group: expected {expected or 'some'} arrays for {name}, got {len(arguments)}; "
             f"settings are given by name"
         )
     arrays = [as_value(x, "by_group", f"argument {i} of {name}") for i, x in enumerate(arguments)]
-    least = 2 if of_classes else 1
+    least = 2 if score in _OF_CLASSES else 1
     if arrays[0].ndim < least or arrays[-1].ndim < 1:
         raise ValueError(
             f"by_group: expected arrays with an axis of examples for {name}, got "
             f"{', '.join(str(x.shape) for x in arrays)}"
         )
-    if of_classes:
+    if score in _OF_CLASSES:
         return arrays, [-2, -1]
     if score not in _OF_NUMBERS:
         if not all(x.ndim for x in arrays):

@@ -313,7 +313,7 @@ def reliability(
     >>> in_bins.share.tolist(), in_bins.confidence.tolist(), in_bins.accuracy.tolist()
     ([0.0, 0.0, 0.5, 0.5], [0.0, 0.0, 0.75, 1.0], [0.0, 0.0, 0.5, 1.0])
     """
-    return _of_prediction("reliability", probs, labels, bins, binning)
+    return _binned("reliability", probs, labels, bins, binning)
 
 
 def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = "width") -> Array:
@@ -339,7 +339,7 @@ def ece(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
     >>> float(ece(probs, snp.array([0, 1, 0, 1]), bins=4))  # half the examples, off by a quarter
     0.125
     """
-    return _expected_gap(_of_prediction("ece", probs, labels, bins, binning))
+    return calibration_error(ece, probs, labels, bins, binning)
 
 
 @described_like(ece)
@@ -352,7 +352,7 @@ def mce(probs: ArrayLike, labels: ArrayLike, bins: int = 15, binning: Binning = 
     >>> float(mce(probs, snp.array([0, 1, 0, 1]), bins=4))
     0.25
     """
-    return _greatest_gap(_of_prediction("mce", probs, labels, bins, binning))
+    return calibration_error(mce, probs, labels, bins, binning)
 
 
 @described_like(ece)
@@ -369,7 +369,7 @@ def classwise_ece(
     >>> float(classwise_ece(probs, snp.array([0, 1, 0, 1]), bins=4))
     0.125
     """
-    return _mean_gap(_of_classes("classwise_ece", probs, labels, bins, binning))
+    return calibration_error(classwise_ece, probs, labels, bins, binning)
 
 
 class BrierParts(NamedTuple):
@@ -409,7 +409,7 @@ def brier_decomposition(
     >>> [float(part) for part in parts]
     [0.0625, 0.25, 0.5, 0.0]
     """
-    in_bins = _of_classes("brier_decomposition", probs, labels, bins, binning)
+    in_bins = _binned("brier_decomposition", probs, labels, bins, binning, each_class=True)
     share, predicted, frequency = in_bins  # (classes, ..., bins)
     overall = snp.sum(share * frequency, axis=-1)
     miss, lift = predicted - frequency, frequency - overall[..., None]
@@ -433,57 +433,45 @@ def _mean_gap(in_bins: Reliability) -> Array:
     return snp.mean(_expected_gap(in_bins), axis=0)
 
 
-def _of_prediction(
-    caller: str,
-    probs: ArrayLike,
-    labels: ArrayLike,
-    bins: int,
-    binning: Binning,
-    of: Array | None = None,
-) -> Reliability:
-    """Bin the predicted class: each array is (..., bins)."""
-    check_binning(caller, bins, binning)
-    p, y = check_labels(caller, probs, labels)
-    return _in_bins(snp.max(p, axis=-1), correct(p, y), bins, binning, of)
+OF_BINS: dict[Callable[..., Array], tuple[bool, Callable[[Reliability], Array]]] = {
+    ece: (False, _expected_gap),
+    mce: (False, _greatest_gap),
+    classwise_ece: (True, _mean_gap),
+}
+"""Calibration errors: whether each class is put into bins, and what is read from these."""
 
 
-def _of_classes(
-    caller: str,
-    probs: ArrayLike,
-    labels: ArrayLike,
-    bins: int,
-    binning: Binning,
-    of: Array | None = None,
-) -> Reliability:
-    """Bin every class, one at a time to bound the memory: each array is (classes, ..., bins)."""
-    check_binning(caller, bins, binning)
-    p, y = check_labels(caller, probs, labels)
-    happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
-    return lax.map(
-        lambda c: _in_bins(c[0], c[1], bins, binning, of),
-        (snp.moveaxis(p, -1, 0), snp.moveaxis(happened, -1, 0)),
-    )
-
-
-def of_examples(
+def calibration_error(
     score: Callable[..., Array],
     probs: ArrayLike,
     labels: ArrayLike,
-    of: Array,
     bins: int = 15,
     binning: Binning = "width",
+    of: Array | None = None,
 ) -> Array:
-    """Return a score of ``OF_BINS``, of those examples alone that ``of`` says, (examples,)."""
-    put, gap = OF_BINS[score]
-    return gap(put(score.__name__, probs, labels, bins, binning, of))
+    """Return a score of ``OF_BINS``; if ``of`` is given, (examples,), of those examples alone."""
+    each_class, gap = OF_BINS[score]
+    return gap(_binned(score.__name__, probs, labels, bins, binning, each_class, of))
 
 
-OF_BINS: dict[Callable[..., Array], tuple[Callable[..., Reliability], Callable[..., Array]]] = {
-    ece: (_of_prediction, _expected_gap),
-    mce: (_of_prediction, _greatest_gap),
-    classwise_ece: (_of_classes, _mean_gap),
-}
-"""Calibration errors: how examples are put into bins, and what is read from these."""
+def _binned(
+    caller: str,
+    probs: ArrayLike,
+    labels: ArrayLike,
+    bins: int,
+    binning: Binning,
+    each_class: bool = False,
+    of: Array | None = None,
+) -> Reliability:
+    """Bin the predicted class, each array (..., bins), or every class: (classes, ..., bins)."""
+    check_binning(caller, bins, binning)
+    p, y = check_labels(caller, probs, labels)
+    put = lambda confidence, happened: _in_bins(confidence, happened, bins, binning, of)
+    if not each_class:
+        return put(snp.max(p, axis=-1), correct(p, y))
+    happened = snp.broadcast_to(one_hot_like(p, y), p.shape)
+    of_classes = (snp.moveaxis(p, -1, 0), snp.moveaxis(happened, -1, 0))
+    return lax.map(lambda c: put(*c), of_classes)  # one at a time, to bound the memory
 
 
 def _in_bins(
@@ -494,7 +482,7 @@ def _in_bins(
     With ``of``, (examples,), those alone where it is true; all shares are 0 where it never is.
     """
     examples: Any = confidence.shape[-1]
-    total = examples
+    total, counted = examples, True if of is None else of
     if of is not None:
         examples = snp.sum(of)
         total = snp.maximum(examples, 1).astype(confidence.dtype)
@@ -502,20 +490,21 @@ def _in_bins(
     if binning == "width":
         inner_edges = snp.arange(1, bins, dtype=confidence.dtype) / bins
         bin_of = snp.sum(confidence[..., None] > of_rank(inner_edges, confidence.ndim + 1), axis=-1)
-        bin_of = bin_of if of is None else snp.where(of, bin_of, bins)
     else:
-        order = snp.argsort(confidence, axis=-1)
-        if of is not None:  # those that count first, in their order
-            left_out = snp.take(~of, order)
-            order = snp.take_along_axis(order, snp.argsort(left_out, axis=-1), axis=-1)
+        if of is None:
+            order = snp.argsort(confidence, axis=-1)
+        else:  # those that count first
+            order = snp.lexsort((confidence, snp.broadcast_to(~of, confidence.shape)), axis=-1)
         confidence = snp.take_along_axis(confidence, order, axis=-1)
         happened = snp.take_along_axis(happened, order, axis=-1)
         place = snp.arange(order.shape[-1])
-        least, more = snp.divmod(examples, bins)
+        counted = place < examples
+        least, more = examples // bins, examples % bins
         first = more * (least + 1)  # the places in bins with an example more
         rest = more + (place - first) // snp.maximum(least, 1)
         bin_of = snp.where(place < first, place // (least + 1), rest)
-        bin_of = bin_of if of is None else snp.where(place < examples, bin_of, bins)
+    if of is not None:
+        bin_of = snp.where(counted, bin_of, bins)
     in_bin = indicator(bin_of, bins, confidence.dtype)  # (..., examples, bins)
     count = snp.sum(in_bin, axis=-2)
     divisor = snp.where(count > 0, count, 1)
