@@ -54,6 +54,8 @@ _FEWER = (
     "fisher(kind='monte_carlo') or of a Likelihood whose root has few columns take few"
 )
 
+_SMALLER = "choose fewer weights=, or a smaller structure, such as .diagonal() or .low_rank()"
+
 _LARGEST_EXACT = 4096
 """How many numbers a matrix may have to get an exact block where it has no factors."""
 
@@ -278,19 +280,17 @@ def _joined(one: Factors, other: Factors) -> Factors:
 
 def _warn_of_eigenvectors(factors: dict[str, Factors]) -> None:
     """Say so where the eigenvectors of factors take long."""
-    matrices = [(n, x.shape) for n, f in factors.items() for x in (f.B, f.A)]
-    cubes = dict.fromkeys(factors, 0.0)
-    for n, shape in matrices:
-        cubes[n] += math.prod(shape) * shape[-1]
+    cubes = {
+        n: sum([math.prod(x.shape) * x.shape[-1] for x in (f.B, f.A)]) for n, f in factors.items()
+    }
     seconds = sum(cubes.values()) * _CUBE
     if seconds < _LONG:
         return
-    worst = max(cubes, key=lambda n: cubes[n])
-    sizes = " and ".join([f"{shape[-1]:,} × {shape[-1]:,}" for n, shape in matrices if n == worst])
+    worst = max(cubes, key=cubes.__getitem__)
+    outs, ins = (x.shape[-1] for x in (factors[worst].B, factors[worst].A))
     warnings.warn(
         f"Kron.eigen: eigenvectors of all factors take some {seconds / 60:,.1f} minutes, most of "
-        f"them those of {worst}, {sizes}; choose fewer weights=, or a smaller structure, such as "
-        f".diagonal() or .low_rank()",
+        f"them those of {worst}, {outs:,} × {outs:,} and {ins:,} × {ins:,}; {_SMALLER}",
         stacklevel=user_stack_level(),
     )
 
@@ -359,8 +359,7 @@ def _refuse(name: str, layout: Layout, met: str | None, dtype: DTypeLike) -> Non
         )
     groups, outs, ins = (layout.size(role) for role in ("shared", "out", "in"))
     what = f"the factors of {name}, {groups} of {outs:,} × {outs:,} and {ins:,} × {ins:,},"
-    way = "choose fewer weights=, or a smaller structure, such as .diagonal() or .low_rank()"
-    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what, way)
+    need_room("Curvature.kron", groups * (outs**2 + ins**2), dtype, what, _SMALLER)
 
 
 class _Squares:
