@@ -82,9 +82,7 @@ class Line:
 def by_randomised_map(y, key):
     """Predictions of the minima of ``randomised_map``'s own loss, which is quadratic here."""
     error = lambda member, x, y: snp.mean((member(x) - y) ** 2) / (2 * SIGMA**2)
-    loss, keys = st.ensemble.randomised_map(
-        error, ALPHA**-0.5, SIGMA, key, DRAWS, data_size=len(X)
-    )  # fmt: skip
+    loss, keys = st.ensemble.randomised_map(error, ALPHA**-0.5, SIGMA, key, DRAWS, data_size=len(X))
 
     def minimum(key):
         of = lambda w: loss(Line(w), X, y, snp.arange(len(X)), posterior_key=key)
@@ -96,9 +94,7 @@ def by_randomised_map(y, key):
 
 def by_chain(y, key, every=40):
     """Predictions of every 40th state of a chain of SGHMC, after the first 200."""
-    optimizer = st.optim.sghmc(
-        0.05, data_size=len(X), prior_precision=ALPHA, friction=7.0, key=key
-    )  # fmt: skip
+    optimizer = st.optim.sghmc(0.05, data_size=len(X), prior_precision=ALPHA, friction=7.0, key=key)
     slope = st.grad(lambda w: snp.mean((X @ w - y) ** 2) / (2 * SIGMA**2))
 
     def step(carry, _):

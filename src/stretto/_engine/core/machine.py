@@ -167,10 +167,10 @@ def _groups(controller: str) -> Iterator[tuple[str, str]]:
         if controllers and controller not in controllers.split(","):
             continue
         kind = controller if controllers else ""
-        base = os.path.join("/sys/fs/cgroup", kind)
+        base = f"/sys/fs/cgroup/{kind}".rstrip("/")
         # In a container the path may be that outside, and the group itself is at the root.
-        for folder in {os.path.join(base, ""), os.path.join(base, path.lstrip("/"))}:
-            yield folder.rstrip("/"), kind
+        for folder in {base, f"{base}{path}".rstrip("/")}:
+            yield folder, kind
 
 
 def memory_of_groups() -> list[tuple[int, int]]:

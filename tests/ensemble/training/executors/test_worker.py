@@ -41,7 +41,6 @@ def test_members_of_a_part_see_what_they_see_in_the_whole(order, examples):
 
 
 THREADS = """
-from stretto._engine.core import machine
 from stretto.ensemble.training.executors import worker
 import os, sys
 worker.train_part({"folder": ".", "part": "none", "threads": eval(sys.argv[1])})
